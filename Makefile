@@ -1,0 +1,67 @@
+# Every target sets up what it needs: a virtual environment from the lock file, a broker from Docker or Maven.
+#
+#   make demo     a sample crawl through the embedded run, no broker
+#   make test     everything, on a real Kafka
+#   make lint     ruff and mypy
+#   make bench    every benchmark at its default size (make bench NAME=runner for one)
+#   make up       the whole stack: docker-compose.yml in Docker, or as local processes without it
+#   make down     stop it
+#   make broker   only Apache Kafka, in the foreground, on port 9092
+#   make lock     write the lock files anew from pyproject.toml
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KAFKA ?= 4.3.1
+NAME ?= all
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench up down broker lock clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# The stamp is newer than the lock file exactly when the environment matches it.
+$(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("neardup needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# A machine that can run a real broker must: a skipped integration test is then a failure.
+REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
+
+test: lint
+	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: $(VENV)/stamp
+	$(BIN)/neardup demo
+
+bench: $(VENV)/stamp
+	$(BIN)/python tests/bench/run.py $(NAME)
+
+up: $(VENV)/stamp
+	$(BIN)/python deploy/stack.py up
+
+down: $(VENV)/stamp
+	$(BIN)/python deploy/stack.py down
+
+broker:
+	$(PYTHON) deploy/kafka/broker.py run --data .run/kafka-$(KAFKA) --version $(KAFKA)
+
+# The lock files carry hashes and no address of any index. --universal: one file for every platform and Python.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+        --no-emit-index-url --no-emit-find-links pyproject.toml
+lock:
+	$(LOCK) --group dev --output-file deploy/lock/dev.txt
+	$(LOCK) --group build --constraint deploy/lock/dev.txt --output-file deploy/lock/runtime.txt
+
+clean:
+	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis

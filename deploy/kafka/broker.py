@@ -1,0 +1,266 @@
+"""Apache Kafka without Docker: the broker's jars from Maven Central, run with this machine's Java.
+
+    python deploy/kafka/broker.py run --data DIR [--port 9092] [--version 4.3.1] [--nodes 1]
+    python deploy/kafka/broker.py fetch [--version 4.3.1]
+
+`run` stays in the foreground until Ctrl-C or SIGTERM. As a library, `Cluster` starts, stops, kills and restarts
+the nodes one by one, on the same data. Needs only the standard library; jars are cached under
+$XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+NEWEST = "4.3.1"
+SUPPORTED = ("3.9.2", NEWEST)
+HEAP = "512m"
+START_SECONDS = 60.0
+
+
+class BrokerError(Exception):
+    """The broker cannot be fetched or does not start; the message says why."""
+
+
+def available() -> bool:
+    """Whether this machine can run a broker this way."""
+    return shutil.which("java") is not None and shutil.which("mvn") is not None
+
+
+def jars(version: str = NEWEST) -> Path:
+    """The directory with the jars of a version, fetched on first use."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup" / f"kafka-{version}"
+    if cache.is_dir():
+        return cache
+    if not available():
+        raise BrokerError("expected java and mvn on the PATH; install a JDK (17 or newer) and Maven")
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache.parent) as work:
+        # Maven writes target/ beside the pom: let it do so in the scratch directory.
+        pom = shutil.copy(Path(__file__).with_name("pom.xml"), work)
+        target = Path(work) / "jars"
+        command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={target}", f"-Dkafka.version={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not any(target.glob("kafka_2.13-*.jar")):
+            raise BrokerError(f"Maven could not fetch Kafka {version}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        # Another process may have been faster; its result is as good.
+        with contextlib.suppress(OSError):
+            target.rename(cache)
+    return cache
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass
+class Node:
+    """One combined broker and controller."""
+
+    id: int
+    port: int
+    controller_port: int
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "broker.log"
+
+
+class Cluster:
+    """Brokers of one version on one data directory, each its own process.
+
+    Not started on construction. Usable as a context manager. Every method acts on all nodes unless it is given one.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        version: str = NEWEST,
+        nodes: int = 1,
+        port: int | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> None:
+        self.version = version
+        self.data = data.resolve()
+        self.properties = properties or {}
+        self.nodes = [
+            Node(
+                id=number + 1,
+                port=port + number if port else free_port(),
+                controller_port=free_port(),
+                directory=self.data / f"node-{number + 1}",
+            )
+            for number in range(nodes)
+        ]
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses of all nodes, comma-separated."""
+        return ",".join(node.address for node in self.nodes)
+
+    def __enter__(self) -> "Cluster":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, node: Node | None = None) -> None:
+        """Format what is new, start, and return when every node accepts connections and knows its controller."""
+        chosen = self._chosen(node)
+        for each in chosen:
+            self._format(each)
+        for each in chosen:
+            each.log.parent.mkdir(parents=True, exist_ok=True)
+            with each.log.open("ab") as log:
+                each.process = subprocess.Popen(
+                    [*self._java(), "kafka.Kafka", str(each.directory / "server.properties")],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True,  # Ctrl-C is for whoever started us; we stop the broker in order
+                )  # fmt: skip
+        for each in chosen:
+            self._await_ready(each)
+
+    def stop(self, node: Node | None = None) -> None:
+        """Ask to stop and wait; kill what does not obey."""
+        chosen = [each for each in self._chosen(node) if each.process]
+        for each in chosen:
+            assert each.process
+            each.process.terminate()
+        for each in chosen:
+            assert each.process
+            try:
+                each.process.wait(30)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+            each.process = None
+
+    def kill(self, node: Node | None = None) -> None:
+        """kill -9."""
+        for each in self._chosen(node):
+            if each.process:
+                each.process.kill()
+                each.process.wait()
+                each.process = None
+
+    def restart(self, node: Node | None = None) -> None:
+        """Stop if running, then start on the same data and ports."""
+        self.stop(node)
+        self.start(node)
+
+    def _chosen(self, node: Node | None) -> list[Node]:
+        return self.nodes if node is None else [node]
+
+    def _java(self) -> list[str]:
+        log_level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", log_level, "-cp", f"{jars(self.version)}/*"]
+
+    def _format(self, node: Node) -> None:
+        node.directory.mkdir(parents=True, exist_ok=True)
+        properties = node.directory / "server.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._configuration(node).items()))
+        if (node.directory / "data" / "meta.properties").exists():
+            return
+        identity = self.data / "cluster-id"
+        if not identity.exists():
+            identity.write_text(self._storage_tool("random-uuid").strip().splitlines()[-1])
+        self._storage_tool("format", "-t", identity.read_text(), "-c", str(properties))
+
+    def _storage_tool(self, *arguments: str) -> str:
+        command = [*self._java(), "kafka.tools.StorageTool", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokerError(f"formatting the store failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _configuration(self, node: Node) -> dict[str, str]:
+        copies = str(min(3, len(self.nodes)))
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node.id),
+            "controller.quorum.voters": ",".join(f"{n.id}@127.0.0.1:{n.controller_port}" for n in self.nodes),
+            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(node.directory / "data"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": "1",
+            "offsets.topic.num.partitions": "8",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "500",
+            "message.max.bytes": str(32 * 2**20),
+            "replica.fetch.max.bytes": str(32 * 2**20),
+            **self.properties,
+        }
+
+    def _await_ready(self, node: Node) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            assert node.process
+            if node.process.poll() is not None:
+                raise BrokerError(f"node {node.id} ended with {node.process.returncode}:\n{_tail(node.log)}")
+            with contextlib.suppress(OSError), socket.create_connection((node.address.split(":")[0], node.port), 1):
+                return
+            time.sleep(0.1)
+        raise BrokerError(f"node {node.id} did not listen within {START_SECONDS:g} s:\n{_tail(node.log)}")
+
+
+def _tail(path: Path) -> str:
+    return "".join(path.read_text(errors="replace").splitlines(keepends=True)[-30:])
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, about in (("run", "run in the foreground"), ("fetch", "only fetch the jars")):
+        command = commands.add_parser(name, help=about)
+        command.add_argument("--version", default=NEWEST, help=f"tried: {', '.join(SUPPORTED)}; default %(default)s")
+        if name == "run":
+            command.add_argument("--data", type=Path, required=True, help="directory for the data")
+            command.add_argument("--port", type=int, default=9092, help="of the first node; default %(default)s")
+            command.add_argument("--nodes", type=int, default=1, help="default %(default)s")
+    options = parser.parse_args()
+    try:
+        if options.command == "fetch":
+            print(jars(options.version))
+            return
+        stopped = threading.Event()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, lambda *_: stopped.set())
+        with Cluster(options.data, version=options.version, nodes=options.nodes, port=options.port) as cluster:
+            print(f"Kafka {options.version} is ready at {cluster.bootstrap}", flush=True)
+            while not stopped.wait(0.5):
+                ended = [node for node in cluster.nodes if node.process and node.process.poll() is not None]
+                if ended:
+                    raise BrokerError(f"node {ended[0].id} ended:\n{_tail(ended[0].log)}")
+    except BrokerError as error:
+        sys.exit(f"broker: {error}")
+
+
+if __name__ == "__main__":
+    main()

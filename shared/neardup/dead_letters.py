@@ -1,0 +1,49 @@
+"""Records that could not be used, as they came, with where and why."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from neardup import wire
+from neardup.errors import Corrupt
+from neardup.log import Output
+from neardup.stage import Rejection
+from neardup.types import DeadLetter
+
+
+def dead_letters(rejected: Sequence[Rejection], stage: str, topic: str) -> list[Output]:
+    """One output a rejection."""
+    return [Output(topic, None, None, encode(_dead_letter(each, stage))) for each in rejected]
+
+
+def encode(letter: DeadLetter) -> bytes:
+    """A dead letter as it goes on the topic."""
+    return wire.encode(
+        "dead-letter", {name: getattr(letter, name) for name in DeadLetter.__slots__ if name != "headers"}
+        | {"headers": [list(pair) for pair in letter.headers]},
+    )  # fmt: skip
+
+
+def decode(value: bytes | None) -> DeadLetter:
+    """Read one back. Raises WireError."""
+    body: dict[str, Any] = wire.decode(value, "dead-letter")
+    try:
+        headers = tuple((str(name), bytes(content)) for name, content in body.pop("headers"))
+        return DeadLetter(**body, headers=headers)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Corrupt(f"expected the fields of a dead letter, got {sorted(body)}") from error
+
+
+def _dead_letter(rejection: Rejection, stage: str) -> DeadLetter:
+    record, error = rejection
+    return DeadLetter(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        key=record.key,
+        value=record.value,
+        headers=tuple(record.headers),
+        stage=stage,
+        reason=error.reason,
+        detail=str(error),
+    )

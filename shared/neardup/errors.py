@@ -1,0 +1,114 @@
+"""Every error that neardup raises on purpose.
+
+    NeardupError
+    ├── SettingsError          a setting has a wrong value: which, what was expected, what came
+    ├── RecordError            one record is bad; it goes to dead-letters and the rest goes on
+    │   ├── InvalidPage        not a page: no url, no content, not decodable
+    │   └── WireError          a message of ours that cannot be read
+    │       ├── NotOurs        the magic bytes are missing
+    │       ├── Corrupt        the checksum or the structure is wrong (truncated buffers too)
+    │       ├── WrongKind      another kind of message than this topic carries
+    │       ├── WrongVersion   written by a release with another schema
+    │       └── TooLarge       over the limit on bytes or array length
+    ├── LogError               the log as a whole cannot be used; the worker stops
+    │   ├── BrokerUnreachable  no connection, or refused credentials
+    │   ├── TopicMismatch      a topic is missing or is not as the settings say
+    │   ├── SendFailed         an output was not acknowledged
+    │   └── LogGap             records that the state still needs are gone from the log
+    └── StateError             a state directory cannot be used
+        ├── WrongState         written for another partition, plan or signature version
+        └── CorruptState       torn or altered
+
+The worker's rule follows from the tree: a `RecordError` costs one record, anything else stops the
+worker before it commits. Every message says what was expected, what came, and what to do.
+"""
+
+from typing import ClassVar
+
+
+class NeardupError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class SettingsError(NeardupError):
+    """A setting has a wrong value."""
+
+
+class RecordError(NeardupError):
+    """One record is bad. `reason` is a short fixed word, safe as a metric label."""
+
+    reason: ClassVar[str] = "bad-record"
+
+
+class InvalidPage(RecordError):
+    """The record on the pages topic is not a page."""
+
+    reason = "invalid-page"
+
+
+class WireError(RecordError):
+    """A message of ours cannot be read."""
+
+    reason = "wire"
+
+
+class NotOurs(WireError):
+    """The buffer does not start with our magic bytes."""
+
+    reason = "not-ours"
+
+
+class Corrupt(WireError):
+    """Checksum, length or structure is wrong."""
+
+    reason = "corrupt"
+
+
+class WrongKind(WireError):
+    """A well-formed message that does not belong on this topic."""
+
+    reason = "wrong-kind"
+
+
+class WrongVersion(WireError):
+    """A message with a schema version that this release does not read."""
+
+    reason = "wrong-version"
+
+
+class TooLarge(WireError):
+    """A message or an array in it is over the limit."""
+
+    reason = "too-large"
+
+
+class LogError(NeardupError):
+    """The log as a whole cannot be used."""
+
+
+class BrokerUnreachable(LogError):
+    """No broker answered, or it refused the credentials."""
+
+
+class TopicMismatch(LogError):
+    """A topic is missing, or has another partition count than the settings say."""
+
+
+class SendFailed(LogError):
+    """An output was not acknowledged in time."""
+
+
+class LogGap(LogError):
+    """The log no longer holds the records after the offset that the state reached."""
+
+
+class StateError(NeardupError):
+    """A state directory cannot be used."""
+
+
+class WrongState(StateError):
+    """The state was written for something else."""
+
+
+class CorruptState(StateError):
+    """The state is torn or was altered."""

@@ -1,0 +1,329 @@
+"""The Kafka log, on aiokafka. The only module that knows Kafka.
+
+Three choices carry the contract. Outputs of one `send` are packed into one record batch per partition by hand, which is
+several times cheaper than a future per record. The consumer has no reset policy, so an offset that retention
+removed is an error instead of a silent jump. Errors of a listener, which aiokafka logs and swallows, are kept
+and raised by the next `poll`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import aiokafka
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import (
+    IllegalStateError,
+    KafkaConnectionError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAlreadyExistsError,
+    for_code,
+)
+from aiokafka.helpers import create_ssl_context
+from aiokafka.partitioner import DefaultPartitioner
+
+from neardup.errors import BrokerUnreachable, LogError, LogGap, SendFailed, TopicMismatch
+from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
+from neardup.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_BATCH_BYTES: Final = 2**20
+_FETCH_BYTES: Final = 2 * 2**20
+_METADATA_MS: Final = 30_000
+
+
+class KafkaLog(Log):
+    """A Kafka cluster."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection = connection(settings)
+        self._producer: Any = None
+        self._place = DefaultPartitioner()
+
+    async def start(self) -> None:
+        compression = self._settings.compression
+        self._producer = aiokafka.AIOKafkaProducer(
+            **self._connection,
+            enable_idempotence=True,
+            acks="all",
+            compression_type=None if compression == "none" else compression,
+            max_batch_size=_BATCH_BYTES,
+            max_request_size=self._settings.max_message_bytes + 2**20,
+        )
+        await _bootstrapped(self._producer, self._settings)
+
+    async def stop(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        by_partition: dict[tuple[str, int], list[Output]] = {}
+        for output in outputs:
+            number = output.partition
+            if number is None:
+                number = await self._by_key(output)
+            by_partition.setdefault((output.topic, number), []).append(output)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for (topic, number), some in by_partition.items():
+                    group.create_task(self._send_partition(topic, number, some))
+        except ExceptionGroup as errors:
+            first = errors.exceptions[0]
+            raise SendFailed(f"outputs were not acknowledged: {first!r}; is the broker up?") from first
+
+    async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> "KafkaConsumer":
+        await self.partitions(topic)
+        session = int(self._settings.session_timeout_seconds * 1000)
+        client = aiokafka.AIOKafkaConsumer(
+            **self._connection,
+            group_id=group,
+            group_instance_id=instance or None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            partition_assignment_strategy=(StickyPartitionAssignor,),
+            session_timeout_ms=session,
+            heartbeat_interval_ms=max(session // 5, 100),
+            rebalance_timeout_ms=max(session, 60_000),
+            max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
+            fetch_max_wait_ms=100,
+        )
+        member = KafkaConsumer(client, listener, self._settings)
+        client.subscribe([topic], listener=member.relay)
+        await _bootstrapped(client, self._settings)
+        return member
+
+    async def partitions(self, topic: str) -> int:
+        client = self._producer.client
+        for _ in range(5):  # a topic created a moment ago may not be known to every broker yet
+            if known := client.cluster.partitions_for_topic(topic):
+                return len(known)
+            await client.add_topic(topic)
+            await client.force_metadata_update()
+            await asyncio.sleep(0.1)
+        raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
+
+    async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
+        admin = AIOKafkaAdminClient(**self._connection)
+        await _bootstrapped(admin, self._settings)
+        try:
+            return {spec.name: await _create(admin, spec) for spec in specs}
+        finally:
+            await admin.close()
+
+    async def _by_key(self, output: Output) -> int:
+        count = await self.partitions(output.topic)
+        return int(self._place(output.key, list(range(count)), []))
+
+    async def _send_partition(self, topic: str, number: int, outputs: Sequence[Output]) -> None:
+        acknowledgements = []
+        batch = self._producer.create_batch()
+        for output in outputs:
+            if not _appended(batch, output):
+                acknowledgements.append(await self._producer.send_batch(batch, topic, partition=number))
+                batch = self._producer.create_batch()
+                _appended(batch, output)
+        acknowledgements.append(await self._producer.send_batch(batch, topic, partition=number))
+        await asyncio.gather(*acknowledgements)
+
+
+class KafkaConsumer(Consumer):
+    """A member of a Kafka consumer group."""
+
+    def __init__(self, client: Any, listener: Listener, settings: Settings) -> None:
+        self.relay = _Relay(self, listener)
+        self._client = client
+        self._settings = settings
+        self._seeked: set[Partition] = set()
+        self._closed = False
+
+    async def poll(
+        self, partitions: Collection[Partition], *, timeout: float, max_records: int
+    ) -> Mapping[Partition, Sequence[Record]]:
+        self._raise_relayed()
+        if not partitions:
+            # aiokafka reads "none" as "all": wait in its place.
+            await asyncio.sleep(timeout)
+            return {}
+        wanted = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        try:
+            found = await self._client.getmany(*wanted, timeout_ms=int(timeout * 1000), max_records=max_records)
+        except OffsetOutOfRangeError as error:
+            raise await self._gap(error) from error
+        except KafkaError as error:
+            raise LogError(f"cannot read from the broker: {error!r}") from error
+        self._raise_relayed()
+        return {Partition(*partition): records for partition, records in found.items()}
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        try:
+            self._client.seek(aiokafka.TopicPartition(*partition), offset)
+        except IllegalStateError as error:
+            raise LogError(f"{partition} is not assigned to this member") from error
+        self._seeked.add(partition)
+
+    async def commit(self, offsets: Mapping[Partition, int]) -> None:
+        if self._closed:
+            raise LogError("this consumer has left its group")
+        try:
+            await self._client.commit({aiokafka.TopicPartition(*key): offset for key, offset in offsets.items()})
+        except (KafkaError, IllegalStateError) as error:
+            raise LogError(f"the broker did not take the commit: {error!r}") from error
+
+    async def committed(self, partition: Partition) -> int | None:
+        offset: int | None = await self._client.committed(aiokafka.TopicPartition(*partition))
+        return offset
+
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, tuple[int, int]]:
+        keys = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        try:
+            first = await self._client.beginning_offsets(keys)
+            last = await self._client.end_offsets(keys)
+        except KafkaError as error:
+            raise LogError(f"cannot ask the broker for offsets: {error!r}") from error
+        return {Partition(*key): (first[key], last[key]) for key in keys}
+
+    async def close(self) -> None:
+        assignment = self._client.assignment()
+        if assignment:
+            await self.relay.on_partitions_revoked(assignment)
+        self._closed = True
+        await self._client.stop()
+
+    def hold(self, partitions: Collection[Partition]) -> None:
+        """Fetch nothing of these yet."""
+        self._seeked.clear()
+        keys = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        self._client.pause(*keys)
+        for key in keys:
+            self._client.seek(key, 0)
+
+    async def release(self, partitions: Collection[Partition]) -> None:
+        """Fetch from where the listener seeked to, else from the committed offset, else from the oldest."""
+        for partition in set(partitions) - self._seeked:
+            offset = await self.committed(partition)
+            if offset is None:
+                offset, _ = (await self.bounds([partition]))[partition]
+            self.seek(partition, offset)
+        self._client.resume(*(aiokafka.TopicPartition(*partition) for partition in partitions))
+
+    async def _gap(self, error: OffsetOutOfRangeError) -> LogError:
+        wrong = {Partition(*key): offset for key, offset in error.args[0].items()}
+        bounds = await self.bounds(list(wrong))
+        return LogGap("; ".join(
+            f"{partition}: expected to read offset {offset}, the log holds {bounds[partition][0]} to "
+            f"{bounds[partition][1]}. Records were removed by retention or the topic was made anew: rebuild "
+            "the state from a snapshot, or delete the state directory and reset the group's offset"
+            for partition, offset in wrong.items()
+        ))  # fmt: skip
+
+    def _raise_relayed(self) -> None:
+        if self.relay.error is not None:
+            raise self.relay.error
+
+
+class _Relay(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    """Hands aiokafka's calls to our listener and keeps what it raised for the next poll."""
+
+    def __init__(self, consumer: KafkaConsumer, listener: Listener) -> None:
+        self.error: Exception | None = None
+        self._consumer = consumer
+        self._listener = listener
+        self._told = False
+
+    async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        mine = sorted(Partition(*key) for key in assigned)
+        # Before anything is awaited: without a position aiokafka would look one up by itself and find none.
+        self._consumer.hold(mine)
+        try:
+            self._told = True
+            await self._listener.assigned(self._consumer, mine)
+            await self._consumer.release(mine)
+        except Exception as error:
+            logger.debug("assignment failed", exc_info=True)
+            self.error = error
+
+    async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        # aiokafka also revokes an empty assignment before the first join, and `close` may race with a rebalance.
+        if not self._told:
+            return
+        self._told = False
+        try:
+            await self._listener.revoked(self._consumer, sorted(Partition(*key) for key in revoked))
+        except Exception as error:
+            logger.debug("revocation failed", exc_info=True)
+            self.error = error
+
+
+def connection(settings: Settings) -> dict[str, Any]:
+    """What every aiokafka client needs to reach the broker."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": [server.strip() for server in settings.broker.split(",")],
+        "security_protocol": settings.security_protocol,
+        "request_timeout_ms": int(settings.request_timeout_seconds * 1000),
+        "metadata_max_age_ms": _METADATA_MS,
+        "client_id": f"{settings.prefix}-{settings.instance}" if settings.instance else settings.prefix,
+    }
+    if "SSL" in settings.security_protocol.split("_"):
+        options["ssl_context"] = create_ssl_context(
+            cafile=settings.tls_ca or None,
+            certfile=settings.tls_cert or None,
+            keyfile=settings.tls_key or None,
+            password=settings.tls_key_password or None,
+        )
+    if settings.security_protocol.startswith("SASL"):
+        options["sasl_mechanism"] = settings.sasl_mechanism
+        options["sasl_plain_username"] = settings.sasl_username
+        options["sasl_plain_password"] = settings.sasl_password
+    return options
+
+
+def _appended(batch: Any, output: Output) -> bool:
+    return batch.append(timestamp=None, key=output.key, value=output.value, headers=list(output.headers)) is not None
+
+
+async def _bootstrapped(client: Any, settings: Settings) -> None:
+    try:
+        await client.start()
+    except KafkaConnectionError as error:
+        # aiokafka leaves its half-open connections to the garbage collector.
+        close = getattr(client, "stop", None) or client.close
+        await close()
+        raise BrokerUnreachable(
+            f"no broker answered at {settings.broker} ({settings.security_protocol}): {error}; "
+            "check NEARDUP_BROKER, the security settings and the credentials"
+        ) from error
+
+
+async def _create(admin: AIOKafkaAdminClient, spec: TopicSpec) -> str:
+    response = await admin.create_topics(
+        [NewTopic(spec.name, spec.partitions, spec.replication, topic_configs=dict(spec.configs))]
+    )
+    code, message = response.topic_errors[0][1:3]
+    if code == 0:
+        return "created"
+    if for_code(code) is not TopicAlreadyExistsError:
+        raise TopicMismatch(f"cannot create {spec.name}: {for_code(code).__name__}: {message}")
+    differences = await _differences(admin, spec)
+    return "differs: " + ", ".join(differences) if differences else "exists"
+
+
+async def _differences(admin: AIOKafkaAdminClient, spec: TopicSpec) -> list[str]:
+    (topic,) = await admin.describe_topics([spec.name])
+    found = []
+    if len(topic["partitions"]) != spec.partitions:
+        found.append(f"{len(topic['partitions'])} partitions, expected {spec.partitions}")
+    copies = len(topic["partitions"][0]["replicas"])
+    if copies != spec.replication:
+        found.append(f"{copies} replicas, expected {spec.replication}")
+    answer = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, spec.name)])
+    actual = {entry[0]: entry[1] for entry in answer[0].resources[0][4]}
+    for name, value in spec.configs.items():
+        if actual.get(name) != value:
+            found.append(f"{name} = {actual.get(name)}, expected {value}")
+    return found

@@ -1,0 +1,167 @@
+"""Drives one stage over one partition: process, send in waves, checkpoint.
+
+Two steps overlap: while the outputs of a batch wait for their acknowledgements, the next batch is already processed.
+Its outputs are sent only afterwards, so that outputs leave in the order of the records that caused them. A checkpoint
+waits for every acknowledgement: what is durable was also said.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from neardup import metrics
+from neardup.dead_letters import dead_letters
+from neardup.log import Log, Output, Partition, Record
+from neardup.settings import Settings
+from neardup.stage import Stage, Waves
+
+T = TypeVar("T")
+Commit = Callable[[Partition, int], Awaitable[None]]
+
+
+class PartitionWorker:
+    """Owns a stage between assignment and revocation. Lives on the event loop; the stage runs in the executor."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        stage: Stage,
+        position: int,
+        *,
+        log: Log,
+        settings: Settings,
+        executor: Executor,
+        dead_letter_topic: str,
+        commit: Commit,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.partition = partition
+        self.stage = stage
+        self.position = position
+        """The next offset to be handed to this worker."""
+        self.done = position
+        """The next offset whose outputs are not all acknowledged."""
+        self._log = log
+        self._settings = settings
+        self._executor = executor
+        self._dead_letter_topic = dead_letter_topic
+        self._commit = commit
+        self._failed = failed
+        self._waiting: asyncio.Queue[Sequence[Record]] = asyncio.Queue(maxsize=1)
+        self._closing = asyncio.Event()
+        self._sending: asyncio.Task[None] | None = None
+        self._since_checkpoint = 0
+        self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds
+        self._task = asyncio.create_task(self._work(), name=f"work {partition}")
+        self._task.add_done_callback(self._ended)
+
+    @property
+    def free(self) -> bool:
+        """Whether another batch may be given."""
+        return self._waiting.empty() and not self._closing.is_set()
+
+    def give(self, records: Sequence[Record]) -> None:
+        """Hand over the next records; only when free."""
+        self._waiting.put_nowait(records)
+        self.position = records[-1].offset + 1
+
+    async def finish(self) -> int:
+        """End after the batch in hand and checkpoint; return the offset to go on from. The stage stays open."""
+        self._closing.set()
+        await asyncio.shield(self._task)
+        return self.done
+
+    async def abandon(self) -> None:
+        """End at once, with nothing saved."""
+        self._closing.set()
+        for task in (self._task, self._sending):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _work(self) -> None:
+        while (records := await self._next_batch()) is not None:
+            if records:
+                waves = await self._process(records)
+                await self._acknowledged()
+                self._sending = asyncio.create_task(self._send(waves, records[-1].offset + 1))
+                self._sending.add_done_callback(self._ended)
+            if self._checkpoint_due():
+                await self._checkpoint()
+        await self._checkpoint()
+
+    async def _next_batch(self) -> Sequence[Record] | None:
+        """The next records; nothing when it is time to look at the clock; None when closing."""
+        if self._closing.is_set():
+            return None
+        closing = asyncio.ensure_future(self._closing.wait())
+        waiting = asyncio.ensure_future(self._waiting.get())
+        timeout = max(self._checkpoint_at - time.monotonic(), 0.001) if self._since_checkpoint else None
+        try:
+            await asyncio.wait({closing, waiting}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closing.cancel()
+            waiting.cancel()
+        if waiting.done() and not waiting.cancelled():
+            return waiting.result()
+        return None if self._closing.is_set() else ()
+
+    async def _process(self, records: Sequence[Record]) -> Waves:
+        name = self.stage.name
+        with metrics.PROCESS_SECONDS.labels(name).time():
+            waves = await self._in_thread(lambda: self.stage.process(records))
+        metrics.BATCH_RECORDS.labels(name).observe(len(records))
+        metrics.RECORDS.labels(name, str(self.partition.partition)).inc(len(records))
+        self._since_checkpoint += len(records)
+        return waves
+
+    async def _send(self, waves: Waves, done: int) -> None:
+        name = self.stage.name
+        letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
+        with metrics.ACKNOWLEDGE_SECONDS.labels(name).time():
+            for wave in [letters, *waves.waves]:
+                if wave:
+                    await self._log.send(wave)
+                    _count(name, wave)
+        for rejection in waves.rejected:
+            metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
+        self.done = done
+
+    async def _acknowledged(self) -> None:
+        if self._sending is not None:
+            await self._sending
+            self._sending = None
+
+    def _checkpoint_due(self) -> bool:
+        late = time.monotonic() >= self._checkpoint_at
+        return self._since_checkpoint >= self._settings.checkpoint_records or (late and self._since_checkpoint > 0)
+
+    async def _checkpoint(self) -> None:
+        await self._acknowledged()
+        self._checkpoint_at = time.monotonic() + self._settings.checkpoint_seconds
+        if self._since_checkpoint == 0:
+            return
+        self._since_checkpoint = 0
+        name = self.stage.name
+        with metrics.CHECKPOINT_SECONDS.labels(name).time():
+            offset = await self._in_thread(self.stage.checkpoint)
+        await self._commit(self.partition, offset)
+        metrics.CHECKPOINTS.labels(name).inc()
+        metrics.CHECKPOINT_TIME.labels(name, str(self.partition.partition)).set_to_current_time()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(error)
+
+
+def _count(name: str, outputs: Sequence[Output]) -> None:
+    by_topic: dict[str, int] = {}
+    for output in outputs:
+        by_topic[output.topic] = by_topic.get(output.topic, 0) + 1
+    for topic, count in by_topic.items():
+        metrics.OUTPUTS.labels(name, topic).inc(count)

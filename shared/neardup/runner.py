@@ -1,0 +1,258 @@
+"""Feeds the stages of a worker from a log: the one runner for every service and every log.
+
+The rules it keeps:
+
+- a partition's records reach its stage in order, one batch at a time;
+- state is checkpointed only after the outputs that it caused are acknowledged: a crash repeats outputs, it never
+  loses one;
+- a stage starts where its own state says; only a stage without state goes by the committed offset;
+- a record that a stage rejects goes to dead-letters; any other error stops the worker with nothing
+  committed;
+- a partition that is busy is not polled, so memory in flight is bounded.
+
+Deliberately absent: any knowledge of what a stage does, and any retry of a stage that raised.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, TypeVar
+
+from neardup import metrics
+from neardup.errors import LogError, LogGap
+from neardup.log import Consumer, Listener, Log, Partition
+from neardup.partition_worker import PartitionWorker
+from neardup.settings import Settings
+from neardup.stage import Stage
+from neardup.watchdog import Watchdog
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_POLL_IDLE_SECONDS: Final = 0.25
+_POLL_BUSY_SECONDS: Final = 0.005
+_WATCH_SECONDS: Final = 2.0
+
+
+class Phase(StrEnum):
+    """What a runner is doing."""
+
+    STARTING = "starting"
+    REBALANCING = "rebalancing"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class Runner(Listener):
+    """Runs one kind of stage over the partitions of one topic that its group gives to this worker."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        topic: str,
+        group: str,
+        make_stage: Callable[[Partition], Stage],
+        settings: Settings,
+        dead_letter_topic: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.phase = Phase.STARTING
+        self._log = log
+        self._topic = topic
+        self._group = group
+        self._make_stage = make_stage
+        self._settings = settings
+        self._dead_letter_topic = dead_letter_topic
+        self._watchdog = Watchdog(settings.stuck_seconds, clock)
+        self._workers: dict[Partition, PartitionWorker] = {}
+        self._resting: dict[Partition, tuple[Stage, int]] = {}
+        self._assignments = 0
+        self._stopping = asyncio.Event()
+        self._error: BaseException | None = None
+        self._consumer: Consumer
+        self._executor = ThreadPoolExecutor(settings.threads or os.cpu_count(), thread_name_prefix="stage")
+
+    async def run(self) -> None:
+        """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
+        self._consumer = await self._log.consumer(self._topic, self._group, self, instance=self._settings.instance)
+        watching = asyncio.create_task(self._watch())
+        try:
+            while not self._stopping.is_set():
+                await self._step()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+            await self._shut_down()
+
+    def stop(self) -> None:
+        """Ask for a clean end: the batches in hand are finished, checkpointed and committed."""
+        self._stopping.set()
+
+    def not_ready(self) -> str | None:
+        """Why this worker should not be counted on now, or None."""
+        if self.phase is not Phase.RUNNING:
+            return str(self.phase)
+        if stuck := self._watchdog.stuck():
+            return "no progress on " + ", ".join(map(str, stuck))
+        return None
+
+    @property
+    def assignment(self) -> list[Partition]:
+        """The partitions that are worked on now."""
+        return sorted(self._workers)
+
+    async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
+        """Open the stages of these partitions and seek to where their state says."""
+        self._consumer = consumer
+        for partition in self._resting.keys() - set(partitions):
+            stage, _ = self._resting.pop(partition)
+            await self._in_thread(stage.close)
+        for partition in partitions:
+            rested = self._resting.pop(partition) if partition in self._resting else None
+            stage, offset = rested or await self._open(partition)
+            await self._seek(partition, offset)
+            self._workers[partition] = PartitionWorker(
+                partition,
+                stage,
+                offset,
+                log=self._log,
+                settings=self._settings,
+                executor=self._executor,
+                dead_letter_topic=self._dead_letter_topic,
+                commit=self._commit,
+                failed=self._fail,
+            )
+        self._assignments += 1
+        self.phase = Phase.RUNNING
+        metrics.REBALANCES.labels(self._stage_name).inc()
+        metrics.ASSIGNED.labels(self._stage_name).set(len(partitions))
+        logger.info("assigned %s", _listed(partitions))
+
+    async def revoked(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
+        """Finish what is in hand and save it. Stages stay open: most partitions come straight back."""
+        self._assignments += 1
+        if self.phase is Phase.RUNNING:
+            self.phase = Phase.REBALANCING
+        workers = [self._workers.pop(partition) for partition in partitions if partition in self._workers]
+        if self._error is not None:
+            await asyncio.gather(*(worker.abandon() for worker in workers))
+            self._resting.update((worker.partition, (worker.stage, worker.done)) for worker in workers)
+            return
+        offsets = await asyncio.gather(*(worker.finish() for worker in workers))
+        for worker, offset in zip(workers, offsets, strict=True):
+            self._resting[worker.partition] = (worker.stage, offset)
+            self._watchdog.forget(worker.partition)
+            with contextlib.suppress(KeyError):  # never measured
+                metrics.LAG.remove(self._stage_name, str(worker.partition.partition))
+        metrics.ASSIGNED.labels(self._stage_name).set(0)
+        logger.info("revoked %s", _listed(partitions))
+
+    async def _step(self) -> None:
+        if self._error is not None:
+            raise self._error
+        free = [partition for partition, worker in self._workers.items() if worker.free]
+        busy = len(free) < len(self._workers)
+        if busy and not free:
+            await asyncio.sleep(_POLL_BUSY_SECONDS)
+            return
+        assignments = self._assignments
+        found = await self._consumer.poll(
+            free,
+            timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
+            max_records=self._settings.poll_records,
+        )
+        for partition, records in found.items():
+            worker = self._workers.get(partition)
+            if worker is None:
+                continue
+            if assignments != self._assignments:
+                # Polled before a rebalance, returned after it: the worker may start elsewhere.
+                self._consumer.seek(partition, worker.position)
+            elif records:
+                worker.give(records)
+
+    async def _open(self, partition: Partition) -> tuple[Stage, int]:
+        stage = self._make_stage(partition)
+        offset = await self._in_thread(lambda: stage.open(self._directory(partition)))
+        if offset is None:
+            offset = await self._consumer.committed(partition)
+        if offset is None:
+            offset = 0
+        logger.info("opened %s at offset %d", partition, offset)
+        return stage, offset
+
+    async def _seek(self, partition: Partition, offset: int) -> None:
+        first, end = (await self._consumer.bounds([partition]))[partition]
+        if offset == 0:
+            # From the start means from the oldest record there is.
+            offset = first
+        if not first <= offset <= end:
+            raise LogGap(
+                f"{partition}: expected to read offset {offset}, the log holds {first} to {end}. Records were removed "
+                "by retention or the topic was made anew: restore a snapshot, or delete the state directory "
+                f"{self._directory(partition)} and reset the offset of group {self._group}"
+            )
+        self._consumer.seek(partition, offset)
+
+    async def _commit(self, partition: Partition, offset: int) -> None:
+        try:
+            await self._consumer.commit({partition: offset})
+        except LogError as error:
+            # Harmless: the next owner repeats a little.
+            logger.warning("offset %d of %s was not committed: %s", offset, partition, error)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(min(_WATCH_SECONDS, self._settings.stuck_seconds / 4))
+            try:
+                bounds = await self._consumer.bounds(list(self._workers))
+            except LogError as error:
+                logger.warning("lag is unknown: %s", error)
+                continue
+            for partition, (_, end) in bounds.items():
+                if (worker := self._workers.get(partition)) is not None:
+                    self._watchdog.observe(partition, worker.done, end)
+                    lag = max(end - worker.done, 0)
+                    metrics.LAG.labels(self._stage_name, str(partition.partition)).set(lag)
+            metrics.STUCK.labels(self._stage_name).set(len(self._watchdog.stuck()))
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+            self.phase = Phase.FAILED
+            logger.error("%s stops, nothing is committed: %r", self._group, error)
+
+    async def _shut_down(self) -> None:
+        await self._consumer.close()
+        for stage, _ in self._resting.values():
+            await self._in_thread(stage.close)
+        self._resting.clear()
+        self._executor.shutdown()
+        if self._error is None:
+            self.phase = Phase.STOPPED
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def _directory(self, partition: Partition) -> Path:
+        return self._settings.state / str(partition)
+
+    @property
+    def _stage_name(self) -> str:
+        return self._group.rpartition(".")[2]
+
+
+def _listed(partitions: Collection[Partition]) -> str:
+    return ", ".join(map(str, partitions)) or "no partitions"

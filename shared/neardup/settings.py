@@ -1,0 +1,182 @@
+"""Settings: one frozen object, read once, from `NEARDUP_*` variables and an optional TOML file.
+
+The environment wins over the file, the file over the defaults. The file is named by `NEARDUP_SETTINGS`
+and has the same names in lower case, without the prefix. This is the only module that reads the
+environment; everything else is handed a `Settings`.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from neardup.errors import SettingsError
+
+PREFIX: Final = "NEARDUP_"
+FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How a value is read from text and what is allowed, in words that fit after 'expected'."""
+
+    expected: str
+    parse: Callable[[str], Any]
+    allowed: Callable[[Any], bool] = lambda value: True
+
+
+def _whole(low: int, high: int) -> Check:
+    return Check(f"a whole number from {low} to {high}", int, lambda value: low <= value <= high)
+
+
+def _seconds(low: float, high: float) -> Check:
+    return Check(f"seconds from {low:g} to {high:g}", float, lambda value: low <= value <= high)
+
+
+def _choice(*options: str) -> Check:
+    return Check("one of " + ", ".join(options), str, lambda value: value in options)
+
+
+_TEXT: Final = Check("some text", str, lambda value: value.isprintable())
+_NAME: Final = Check(
+    "letters, digits, dots, dashes and underscores, 1 to 100 of them",
+    str,
+    lambda value: 0 < len(value) <= 100 and value.replace(".", "").replace("-", "").replace("_", "").isalnum(),
+)
+_PATH: Final = Check("a path", Path, lambda value: str(value) != "")
+
+
+def _setting(default: Any, check: Check, about: str, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"check": check, "about": about, "secret": secret})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that can be set. Construct with `Settings.load`; the fields are the documentation."""
+
+    broker: str = _setting("127.0.0.1:9092", _TEXT, "Kafka bootstrap servers, host:port, comma-separated")
+    security_protocol: str = _setting(
+        "PLAINTEXT", _choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), "how to talk to the broker"
+    )
+    sasl_mechanism: str = _setting(
+        "SCRAM-SHA-512", _choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "SASL mechanism"
+    )
+    sasl_username: str = _setting("", _TEXT, "SASL user")
+    sasl_password: str = _setting("", _TEXT, "SASL password", secret=True)
+    tls_ca: str = _setting("", _TEXT, "PEM file with the broker's certificate authority")
+    tls_cert: str = _setting("", _TEXT, "PEM file with this client's certificate")
+    tls_key: str = _setting("", _TEXT, "PEM file with this client's key")
+    tls_key_password: str = _setting("", _TEXT, "password of that key", secret=True)
+
+    prefix: str = _setting("neardup", _NAME, "first part of every topic and group name")
+    instance: str = _setting(
+        "", Check("empty or a name", str, lambda v: v == "" or _NAME.allowed(v)),
+        "name of this worker among its kind, fixed over restarts (Kafka's static membership); empty: none",
+    )  # fmt: skip
+    session_timeout_seconds: float = _setting(
+        10.0, _seconds(1, 1800), "a silent worker loses its partitions after this"
+    )
+    request_timeout_seconds: float = _setting(
+        120.0, _seconds(1, 3600), "an output not acknowledged by then stops the worker"
+    )
+    compression: str = _setting("lz4", _choice("none", "gzip", "snappy", "lz4", "zstd"), "of messages")
+    max_message_bytes: int = _setting(
+        8 * 2**20, _whole(2**16, 2**28), "largest record on pages; dead-letters take a little more"
+    )
+
+    page_partitions: int = _setting(4, _whole(1, 10_000), "partitions of pages")
+    owners: int = _setting(4, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
+    verdict_partitions: int = _setting(4, _whole(1, 10_000), "partitions of verdicts")
+    replication: int = _setting(1, _whole(1, 10), "copies of every topic")
+    page_retention_hours: int = _setting(
+        168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"
+    )
+
+    state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
+    threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
+    poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
+    checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
+    checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")
+    stuck_seconds: float = _setting(
+        60.0, _seconds(0.1, 86_400), "readiness fails when a partition with lag stands still this long"
+    )
+
+    verdict_format: str = _setting("json", _choice("json", "msgpack"), "of verdicts")
+    web_host: str = _setting("127.0.0.1", _TEXT, "address of /metrics, /healthz and /readyz")
+    web_port: int = _setting(6066, _whole(1, 65_535), "port of the same")
+    log_format: str = _setting("text", _choice("text", "json"), "of log lines")
+    log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> "Settings":
+        """Read file and environment, then apply overrides (already typed). Raises SettingsError."""
+        environ = os.environ if environ is None else environ
+        values = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ), **overrides}
+        return cls(**values)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _verify(variable_of(each.name), each.metadata, getattr(self, each.name))
+
+    def describe(self) -> list[tuple[str, str, str]]:
+        """(variable, value, meaning) of every setting; secrets are masked."""
+        return [
+            (variable_of(each.name), _shown(each.metadata, getattr(self, each.name)), each.metadata["about"])
+            for each in fields(self)
+        ]
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    known = {variable_of(each.name): each for each in fields(Settings)}
+    values = {}
+    for variable, text in environ.items():
+        # NEARDUP_REQUIRE_REAL_BROKER and the like steer the tests, not the product.
+        if variable in known:
+            each = known[variable]
+            values[each.name] = _parse(variable, each.metadata, text)
+    return values
+
+
+def _from_file(path: str | None) -> dict[str, Any]:
+    if not path:
+        return {}
+    try:
+        table = tomllib.loads(Path(path).read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{FILE_VARIABLE}: expected a TOML file, cannot read {path}: {error}") from error
+    known = {each.name: each for each in fields(Settings)}
+    values = {}
+    for name, value in table.items():
+        if name not in known:
+            raise SettingsError(f"{path}: no setting is called {name!r}; `neardup settings` lists them")
+        values[name] = _parse(f"{path}: {name}", known[name].metadata, str(value))
+    return values
+
+
+def _parse(where: str, metadata: Mapping[str, Any], text: str) -> Any:
+    try:
+        return metadata["check"].parse(text)
+    except ValueError as error:
+        raise _wrong(where, metadata, text) from error
+
+
+def _verify(where: str, metadata: Mapping[str, Any], value: Any) -> None:
+    if not metadata["check"].allowed(value):
+        raise _wrong(where, metadata, value)
+
+
+def _wrong(where: str, metadata: Mapping[str, Any], value: Any) -> SettingsError:
+    return SettingsError(f"{where}: expected {metadata['check'].expected}, got {_shown(metadata, value)!r}")
+
+
+def _shown(metadata: Mapping[str, Any], value: Any) -> str:
+    if metadata["secret"]:
+        return "(secret)" if value else ""
+    return str(value)

@@ -1,0 +1,81 @@
+"""What a service does to the records of one partition, free of any log."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, TypeVar
+
+from neardup.errors import RecordError
+from neardup.log import Output, Record
+
+T = TypeVar("T")
+
+
+class Rejection(NamedTuple):
+    """A record that a stage could not use, and why."""
+
+    record: Record
+    error: RecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """What a batch of records caused.
+
+    The outputs of a wave are sent only when all of the wave before are acknowledged. Rejected records become
+    dead letters.
+    """
+
+    waves: Sequence[Sequence[Output]] = ()
+    rejected: Sequence[Rejection] = ()
+
+
+class Stage(ABC):
+    """Owns the state of one partition and turns its records into outputs.
+
+    Does no I/O but in its own state directory, reads no clock and no environment: the state and the
+    outputs are a function of the records alone. Calls come one at a time, `open` first and `close` last, but from
+    different threads. Any method may block; none runs on the event loop.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def open(self, directory: Path) -> int | None:
+        """Load the state; return the offset to read from.
+
+        None means that this stage keeps no state, and reading goes on at the committed offset. A stage that lost its
+        state returns 0: the log rebuilds it. Raises StateError if what lies there cannot be used.
+        """
+
+    @abstractmethod
+    def process(self, records: Sequence[Record]) -> Waves:
+        """Take the next records, in order, one or more. Repeats after a restart are possible.
+
+        A record that cannot be used is returned as rejected and changes nothing. Anything raised from
+        here stops the worker with nothing committed.
+        """
+
+    @abstractmethod
+    def checkpoint(self) -> int:
+        """Make the state durable; return the offset that is safe to commit.
+
+        Called only when every output of every processed record is acknowledged.
+        """
+
+    def close(self) -> None:
+        """Release files and memory. Saves nothing: that is what `checkpoint` is for."""
+        return
+
+
+def decoded(records: Sequence[Record], decode: Callable[[Record], T]) -> tuple[list[tuple[Record, T]], list[Rejection]]:
+    """Decode each record; those that raise a RecordError come back as rejections."""
+    good: list[tuple[Record, T]] = []
+    rejected: list[Rejection] = []
+    for record in records:
+        try:
+            good.append((record, decode(record)))
+        except RecordError as error:
+            rejected.append(Rejection(record, error))
+    return good, rejected

@@ -1,0 +1,120 @@
+"""The words of neardup, in the order the data flows: page, document, verdict.
+
+Everything here is a plain value: no I/O, no clock, no settings. A fingerprint, a sketch, a probe and an
+answer travel as packed arrays, many to a message, and so have no class of their own.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class DocumentId(NamedTuple):
+    """Where a page stands in the order of all pages; also its name.
+
+    Tuples compare field by field, and that comparison *is* the order: by the record's timestamp, then by
+    partition and offset of the pages topic.
+    """
+
+    timestamp: int
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the crawler sends. Exactly one of `html` and `text` is set."""
+
+    url: str
+    html: bytes | None = None
+    text: str | None = None
+    fetched_at: str | None = None
+    content_type: str | None = None
+    charset: str | None = None
+    crawl: str | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The bytes that were fetched, for checksums and sizes."""
+        if self.html is not None:
+            return self.html
+        assert self.text is not None
+        return self.text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page in canonical form, as its owner knows it."""
+
+    id: DocumentId
+    url: str
+    fetched_at: str | None
+    checksum: bytes
+    size: int
+
+
+class Kind(StrEnum):
+    """What a verdict says."""
+
+    UNIQUE = "unique"
+    DUPLICATE = "duplicate"
+    SKIPPED = "skipped"
+
+
+class Relation(StrEnum):
+    """How a duplicate relates to the page it duplicates, strongest first."""
+
+    IDENTICAL = "identical"
+    SAME_TEXT = "same-text"
+    SAME_SHINGLES = "same-shingles"
+    NEAR = "near"
+    CONTAINED = "contained"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRef:
+    """A page that a verdict points at."""
+
+    url: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the crawler is told about a page. (document, revision) names it; a higher revision replaces."""
+
+    url: str
+    document: str
+    fetched_at: str | None
+    verdict: Kind
+    revision: int
+    duplicate_of: PageRef | None = None
+    relation: Relation | None = None
+    same_url: bool = False
+    hamming: int | None = None
+    resemblance: float | None = None
+    containment: float | None = None
+    found_by: tuple[str, ...] = ()
+    first_of_group: PageRef | None = None
+    reason: str | None = None
+    signature_version: str = ""
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be used: as it came, plus where and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    stage: str
+    reason: str
+    detail: str

@@ -1,0 +1,32 @@
+"""A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`."""
+
+import json
+from typing import Any
+
+import msgpack
+
+from neardup.types import Kind, PageRef, Relation, Verdict
+
+
+def write_verdict(verdict: Verdict, form: str) -> bytes:
+    """Encode for the verdicts topic; `form` is "json" or "msgpack"."""
+    fields: dict[str, Any] = {name: getattr(verdict, name) for name in Verdict.__slots__}
+    for name in ("duplicate_of", "first_of_group"):
+        reference = fields[name]
+        fields[name] = None if reference is None else {"url": reference.url, "document": reference.document}
+    if form == "msgpack":
+        packed: bytes = msgpack.packb(fields)
+        return packed
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def read_verdict(value: bytes) -> Verdict:
+    """Decode either form. Raises ValueError, KeyError or TypeError if it is neither."""
+    fields: dict[str, Any] = json.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
+    for name in ("duplicate_of", "first_of_group"):
+        if fields[name] is not None:
+            fields[name] = PageRef(**fields[name])
+    fields["verdict"] = Kind(fields["verdict"])
+    fields["relation"] = None if fields["relation"] is None else Relation(fields["relation"])
+    fields["found_by"] = tuple(fields["found_by"])
+    return Verdict(**fields)

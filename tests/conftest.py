@@ -1,0 +1,61 @@
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from neardup.log import Log
+from neardup.log.kafka import KafkaLog
+from neardup.log.memory import MemoryLog
+from neardup.settings import Settings
+from tests.brokers import FoundBroker, find_broker
+
+hypothesis_settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis_settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[FoundBroker]:
+    """One broker for the whole run; says which."""
+    with find_broker(tmp_path_factory.mktemp("kafka")) as found:
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            print(f"\nbroker: {found.about} at {found.bootstrap}")
+        yield found
+
+
+@pytest.fixture
+def real_broker(broker: FoundBroker) -> FoundBroker:
+    """For tests that the mock cluster cannot carry."""
+    if not broker.real:
+        pytest.skip(f"needs Apache Kafka; have {broker.about}")
+    return broker
+
+
+@pytest.fixture
+def kafka_settings(real_broker: FoundBroker, tmp_path: Path) -> Settings:
+    """Settings for a deployment of its own on the shared broker: a fresh prefix, a fresh state directory."""
+    return Settings(
+        broker=real_broker.bootstrap,
+        prefix=f"t{uuid.uuid4().hex[:8]}",
+        state=tmp_path / "state",
+        session_timeout_seconds=2,
+        checkpoint_seconds=0.2,
+        page_partitions=2,
+        owners=2,
+        verdict_partitions=1,
+    )
+
+
+@pytest.fixture(params=["memory", "files", pytest.param("kafka", marks=pytest.mark.kafka)])
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+    """Every kind of log, started."""
+    made: Log
+    if request.param == "kafka":
+        made = KafkaLog(request.getfixturevalue("kafka_settings"))
+    else:
+        made = MemoryLog(tmp_path / "log" if request.param == "files" else None)
+    await made.start()
+    yield made
+    await made.stop()
