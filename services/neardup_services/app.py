@@ -1,0 +1,118 @@
+"""The Faust shell: one factory that makes the app of any service.
+
+Faust gives the worker its life cycle, signals, web server and supervision. It does not consume: its consumer
+acknowledges messages whose agent raised and moves a small fraction of what the runner does, so the boot strategy
+leaves it out and the app hosts a Runner instead.
+"""
+
+import asyncio
+from typing import Any, ClassVar
+
+import faust
+from faust.app.base import BootStrategy
+from faust.sensors.prometheus import setup_prometheus_sensors
+from faust.web import Request, Response, View
+from mode import Service
+
+from neardup.log.kafka import KafkaLog
+from neardup.runner import Runner
+from neardup.settings import Settings
+from neardup_services.catalogue import make_runner
+from neardup_services.logs import logging_config
+
+
+class RunnerBoot(BootStrategy):
+    """No Kafka of Faust's own."""
+
+    enable_kafka = False
+    enable_kafka_consumer = False
+    enable_kafka_producer = False
+
+
+class RunnerApp(faust.App):
+    """A Faust app that boots without Kafka."""
+
+    BootStrategy = RunnerBoot
+
+    async def on_first_start(self) -> None:
+        # Faust makes its data directory, but not the one above it.
+        self.conf.datadir.parent.mkdir(parents=True, exist_ok=True)
+        await super().on_first_start()
+
+
+class RunnerService(Service):
+    """Hosts a runner. A stop waits until it has finished and saved; a failure stops the whole worker."""
+
+    service: ClassVar[str]
+    settings: ClassVar[Settings]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.runner: Runner | None = None
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    @Service.task
+    async def _run(self) -> None:
+        log = KafkaLog(self.settings)
+        self._ended.clear()
+        try:
+            await log.start()
+            self.runner = make_runner(self.service, self.settings, log)
+            if self.should_stop:
+                return
+            await self.runner.run()
+        finally:
+            await log.stop()
+            self._ended.set()
+
+    async def on_stop(self) -> None:
+        if self.runner is not None:
+            self.runner.stop()
+        await self._ended.wait()
+
+
+def _hosting(name: str, settings: Settings) -> type[RunnerService]:
+    class Hosted(RunnerService):
+        pass
+
+    Hosted.service = name
+    Hosted.settings = settings
+    return Hosted
+
+
+def make_app(name: str, settings: Settings) -> faust.App:
+    """The app of a service. Serves /metrics, /healthz and /readyz."""
+    app = RunnerApp(
+        f"{settings.prefix}-{name}",
+        broker=f"kafka://{settings.broker.replace(',', ';kafka://')}",
+        datadir=settings.state / "faust",
+        autodiscover=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_tables_enabled=False,
+        web_bind=settings.web_host,
+        web_port=settings.web_port,
+        logging_config=logging_config(settings),
+        worker_redirect_stdouts=False,
+    )
+    # Faust wants the class: it ties the instance to the app, so that its crash stops the worker.
+    app.service(_hosting(name, settings))
+    setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
+
+    @app.page("/healthz")
+    async def healthz(view: View, request: Request) -> Response:
+        """The process lives and its loop turns."""
+        return view.json({"status": "alive"})
+
+    @app.page("/readyz")
+    async def readyz(view: View, request: Request) -> Response:
+        """It has its partitions and moves them."""
+        service = next((each for each in app._extra_service_instances or () if isinstance(each, RunnerService)), None)
+        runner = service.runner if service else None
+        reason = runner.not_ready() if runner else "starting"
+        partitions = [str(partition) for partition in runner.assignment] if runner else []
+        body = {"ready": reason is None, "reason": reason, "partitions": partitions}
+        return view.json(body, status=200 if reason is None else 503)
+
+    return app

@@ -1,0 +1,1 @@
+"""One module a service, for those who start workers with the `faust` command."""

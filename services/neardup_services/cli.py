@@ -1,0 +1,101 @@
+"""The command line: `neardup COMMAND`. Every command has help; errors are one line and exit code 1."""
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import neardup
+from neardup.errors import NeardupError
+from neardup.log.kafka import KafkaLog
+from neardup.settings import Settings
+from neardup.topics import topic_specs
+from neardup_services.catalogue import SERVICES
+
+
+class _Group(click.Group):
+    """Turns our errors into one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NeardupError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(neardup.__version__, prog_name="neardup")
+def main() -> None:
+    """Tell a web crawler whether a page is new, a copy, a near-duplicate or contained in an earlier one.
+
+    Everything is configured by NEARDUP_* variables; `neardup settings` lists them.
+    """
+
+
+@main.command()
+@click.argument("name", type=click.Choice(sorted(SERVICES)))
+def worker(name: str) -> None:
+    """Run one worker of the service NAME until Ctrl-C or SIGTERM.
+
+    Start as many as you like: they share the partitions. Give each its own NEARDUP_STATE and NEARDUP_WEB_PORT.
+    """
+    import faust  # slow to import, and only needed here
+
+    from neardup_services.app import make_app
+    from neardup_services.logs import logging_config
+
+    settings = Settings.load()
+    app = make_app(name, settings)
+    running = faust.Worker(
+        app, quiet=True, loglevel=settings.log_level, logging_config=logging_config(settings), redirect_stdouts=False
+    )
+    running.execute_from_commandline()
+
+
+@main.group()
+def topics() -> None:
+    """Kafka topics."""
+
+
+@topics.command()
+def create() -> None:
+    """Create the topics that are missing; say how existing ones differ.
+
+    Safe to repeat. Changes nothing that exists; exit code 1 if something differs.
+    """
+    said = asyncio.run(_create(Settings.load()))
+    for name, state in said.items():
+        click.echo(f"{name}: {state}")
+    if any(state not in ("created", "exists") for state in said.values()):
+        sys.exit(1)
+
+
+async def _create(settings: Settings) -> dict[str, str]:
+    log = KafkaLog(settings)
+    return await log.create_topics(topic_specs(settings))
+
+
+@main.command()
+def settings() -> None:
+    """List every setting with its value and meaning; secrets are masked."""
+    table = Table("variable", "value", "meaning", box=None, pad_edge=False)
+    for variable, value, about in Settings.load().describe():
+        table.add_row(variable, value, about)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+@main.command()
+@click.option("--pages", default=3000, show_default=True, type=click.IntRange(1, 1_000_000), help="how many to make")
+@click.option("--seed", default=1, show_default=True, help="another seed, another crawl")
+def demo(pages: int, seed: int) -> None:
+    """Send a made crawl through all stages in this process, with no broker, and sum up the verdicts."""
+    from neardup_services.demo import demo as run
+
+    click.echo(run(pages, seed, Settings.load()))
+
+
+if __name__ == "__main__":
+    main()

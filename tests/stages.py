@@ -1,0 +1,68 @@
+"""Stages for tests and benchmarks: they copy records."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from neardup.errors import RecordError
+from neardup.log import Output, Record
+from neardup.stage import Rejection, Stage, Waves
+
+
+class Unwanted(RecordError):
+    reason = "unwanted"
+
+
+class Copier(Stage):
+    """Copies each record to another topic, same partition. Keeps no state; rejects values that start with `bad`."""
+
+    name = "copier"
+
+    def __init__(self, target: str, before: Callable[[Sequence[Record]], None] = lambda records: None) -> None:
+        self.events: list[str] = []
+        self._target = target
+        self._before = before
+        self._next = 0
+
+    def open(self, directory: Path) -> int | None:
+        self.events.append("open")
+        return None
+
+    def process(self, records: Sequence[Record]) -> Waves:
+        self._before(records)
+        self.events.append(f"process {records[0].offset}-{records[-1].offset}")
+        good, rejected = [], []
+        for record in records:
+            if record.value is not None and record.value.startswith(b"bad"):
+                rejected.append(Rejection(record, Unwanted("starts with bad")))
+            else:
+                good.append(Output(self._target, record.partition, record.key, record.value))
+        self._next = records[-1].offset + 1
+        return Waves([good], rejected)
+
+    def checkpoint(self) -> int:
+        self.events.append(f"checkpoint {self._next}")
+        return self._next
+
+    def close(self) -> None:
+        self.events.append("close")
+
+
+class Counter(Copier):
+    """A copier with state: numbers the records that it has seen and keeps the count in a file."""
+
+    name = "counter"
+
+    def open(self, directory: Path) -> int | None:
+        super().open(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file = directory / "count"
+        self._next = int(self._file.read_text()) if self._file.exists() else 0
+        return self._next
+
+    def process(self, records: Sequence[Record]) -> Waves:
+        assert records[0].offset == self._next, f"expected offset {self._next}, got {records[0].offset}"
+        return super().process(records)
+
+    def checkpoint(self) -> int:
+        self._file.write_text(str(self._next))
+        return super().checkpoint()
