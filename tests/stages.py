@@ -19,6 +19,7 @@ class Copier(Stage):
 
     def __init__(self, target: str, before: Callable[[Sequence[Record]], None] = lambda records: None) -> None:
         self.events: list[str] = []
+        self.copied = 0
         self._target = target
         self._before = before
         self._next = 0
@@ -36,6 +37,7 @@ class Copier(Stage):
                 rejected.append(Rejection(record, Unwanted("starts with bad")))
             else:
                 good.append(Output(self._target, record.partition, record.key, record.value))
+        self.copied += len(good)
         self._next = records[-1].offset + 1
         return Waves([good], rejected)
 

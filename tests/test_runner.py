@@ -240,6 +240,19 @@ async def test_an_unexpected_error_stops_the_worker_with_nothing_committed(place
     assert set(sorted_values(records)) == set(range(100))
 
 
+async def test_an_error_while_stopping_is_not_swallowed(memory: Place) -> None:
+    class Unsaved(Copier):
+        def checkpoint(self) -> int:
+            raise OSError("no space left")
+
+    await memory.feed(10)
+    settings = replace(memory.settings, checkpoint_seconds=3600)
+    with pytest.raises(OSError, match="no space left"):
+        async with running(memory.runner(lambda partition: Unsaved(memory.target), settings)):
+            await memory.copied(10)
+    assert await memory.committed() == {0: None, 1: None}
+
+
 async def test_a_state_that_is_ahead_of_the_log_is_a_gap(place: Place) -> None:
     directory = place.settings.state / f"{place.source}-0"
     directory.mkdir(parents=True)
@@ -322,6 +335,41 @@ async def test_an_output_that_is_not_acknowledged_stops_the_worker(slow: Place) 
             await runner.run()
     log.fail = False
     assert await slow.committed() == {0: None, 1: None}
+
+
+async def test_a_stop_does_not_wait_forever_for_acknowledgements(slow: Place) -> None:
+    log = slow_log(slow)
+    log.held[slow.target] = asyncio.Event()
+    await slow.feed(10, partitions=1)
+    runner = slow.runner(settings=replace(slow.settings, stop_seconds=0.3))
+    async with running(runner):
+        await until(lambda: slow.target in log.sent)
+        before = time.monotonic()
+    assert time.monotonic() - before < 5
+    assert await slow.committed() == {0: None, 1: None}
+    assert slow.stages[0].events[-1] == "close"
+
+
+async def test_a_stage_is_closed_only_when_its_thread_has_ended(memory: Place) -> None:
+    started, events = threading.Event(), []
+
+    def slowly(records: Sequence[Record]) -> None:
+        started.set()
+        time.sleep(0.5)
+        events.append("processed")
+
+    class Watched(Copier):
+        def close(self) -> None:
+            events.append("closed")
+
+    await memory.feed(10, partitions=1)
+    runner = memory.runner(
+        lambda partition: Watched(memory.target, slowly) if partition.partition == 0 else Copier(memory.target),
+        replace(memory.settings, stop_seconds=0.1),
+    )
+    async with running(runner):
+        await until(started.is_set)
+    assert events == ["processed", "closed"]
 
 
 async def test_memory_in_flight_is_bounded(slow: Place) -> None:

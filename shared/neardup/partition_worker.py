@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from neardup import metrics
 from neardup.dead_letters import dead_letters
@@ -52,6 +52,7 @@ class PartitionWorker:
         self._waiting: asyncio.Queue[Sequence[Record]] = asyncio.Queue(maxsize=1)
         self._closing = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
+        self._in_hand: asyncio.Future[Any] | None = None
         self._since_checkpoint = 0
         self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds
         self._task = asyncio.create_task(self._work(), name=f"work {partition}")
@@ -67,19 +68,20 @@ class PartitionWorker:
         self._waiting.put_nowait(records)
         self.position = records[-1].offset + 1
 
-    async def finish(self) -> int:
-        """End after the batch in hand and checkpoint; return the offset to go on from. The stage stays open."""
+    async def finish(self) -> None:
+        """End after the batch in hand and checkpoint; `done` is then the offset to go on from."""
         self._closing.set()
         await asyncio.shield(self._task)
-        return self.done
 
     async def abandon(self) -> None:
-        """End at once, with nothing saved."""
+        """End with nothing saved. Waits for the thread, which cannot be stopped, but not for acknowledgements."""
         self._closing.set()
         for task in (self._task, self._sending):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
+        if self._in_hand is not None:
+            await asyncio.wait([self._in_hand])
 
     async def _work(self) -> None:
         while (records := await self._next_batch()) is not None:
@@ -152,7 +154,9 @@ class PartitionWorker:
         metrics.CHECKPOINT_TIME.labels(name, str(self.partition.partition)).set_to_current_time()
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        self._in_hand = asyncio.get_running_loop().run_in_executor(self._executor, call)
+        # Shielded: a cancelled future would hide that its thread is still at work on the stage.
+        return cast(T, await asyncio.shield(self._in_hand))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

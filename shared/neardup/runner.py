@@ -90,11 +90,11 @@ class Runner(Listener):
                 await self._step()
         except BaseException as error:
             self._fail(error)
-            raise
-        finally:
-            watching.cancel()
-            await asyncio.wait([watching])
-            await self._shut_down()
+        watching.cancel()
+        await asyncio.wait([watching])
+        await self._shut_down()
+        if self._error is not None:
+            raise self._error
 
     def stop(self) -> None:
         """Ask for a clean end: the batches in hand are finished, checkpointed and committed."""
@@ -146,18 +146,26 @@ class Runner(Listener):
         if self.phase is Phase.RUNNING:
             self.phase = Phase.REBALANCING
         workers = [self._workers.pop(partition) for partition in partitions if partition in self._workers]
-        if self._error is not None:
-            await asyncio.gather(*(worker.abandon() for worker in workers))
-            self._resting.update((worker.partition, (worker.stage, worker.done)) for worker in workers)
-            return
-        offsets = await asyncio.gather(*(worker.finish() for worker in workers))
-        for worker, offset in zip(workers, offsets, strict=True):
-            self._resting[worker.partition] = (worker.stage, offset)
-            self._watchdog.forget(worker.partition)
-            with contextlib.suppress(KeyError):  # never measured
-                metrics.LAG.remove(self._stage_name, str(worker.partition.partition))
+        await asyncio.gather(*(self._end(worker) for worker in workers))
         metrics.ASSIGNED.labels(self._stage_name).set(0)
         logger.info("revoked %s", _listed(partitions))
+
+    async def _end(self, worker: PartitionWorker) -> None:
+        self._watchdog.forget(worker.partition)
+        with contextlib.suppress(KeyError):  # never measured
+            metrics.LAG.remove(self._stage_name, str(worker.partition.partition))
+        if self._error is None:
+            try:
+                await asyncio.wait_for(worker.finish(), self._settings.stop_seconds)
+                self._resting[worker.partition] = (worker.stage, worker.done)
+                return
+            except TimeoutError:
+                logger.warning("%s: no acknowledgement in time, the last batch will be repeated", worker.partition)
+            except Exception as error:
+                self._fail(error)
+        # What the stage holds in memory was not all said: it must not be used again.
+        await worker.abandon()
+        await self._in_thread(worker.stage.close)
 
     async def _step(self) -> None:
         if self._error is not None:

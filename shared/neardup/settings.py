@@ -99,6 +99,9 @@ class Settings:
     poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
     checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
     checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")
+    stop_seconds: float = _setting(
+        20.0, _seconds(0.1, 3600), "longest wait for acknowledgements when stopping or losing partitions"
+    )
     stuck_seconds: float = _setting(
         60.0, _seconds(0.1, 86_400), "readiness fails when a partition with lag stands still this long"
     )

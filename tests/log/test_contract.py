@@ -77,6 +77,16 @@ async def test_records_of_a_partition_are_read_in_the_order_sent(log: Log, topic
     await consumer.close()
 
 
+async def test_send_returns_only_when_everything_is_written(log: Log, topic: str) -> None:
+    consumer, recorder = await join(log, topic)
+    await poll_until(consumer, recorder, lambda: len(recorder.mine) == 4)
+    for round_ in range(1, 6):
+        await log.send([Output(topic, number % 4, None, bytes(2000)) for number in range(4000)])
+        bounds = await consumer.bounds(recorder.mine)
+        assert {end for _, end in bounds.values()} == {1000 * round_}
+    await consumer.close()
+
+
 async def test_an_output_larger_than_a_batch_keeps_the_order(log: Log, topic: str) -> None:
     sizes = [10, 700_000, 20, 700_000, 2_000_000, 30]
     await log.send([Output(topic, 2, None, bytes(size)) for size in sizes])

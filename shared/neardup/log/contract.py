@@ -19,7 +19,7 @@ topic creation on first use.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 
 class Partition(NamedTuple):
@@ -125,7 +125,14 @@ class Consumer(ABC):
 
 
 class Log(ABC):
-    """Where records live."""
+    """Where records live. `async with` starts and stops it."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     @abstractmethod
     async def start(self) -> None:

@@ -7,6 +7,7 @@ and raised by the next `poll`.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -60,7 +61,9 @@ class KafkaLog(Log):
 
     async def stop(self) -> None:
         if self._producer is not None:
-            await self._producer.stop()
+            # With the broker away it would wait for batches that nobody wants any more.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._producer.stop(), self._settings.stop_seconds)
 
     async def send(self, outputs: Sequence[Output]) -> None:
         by_partition: dict[tuple[str, int], list[Output]] = {}

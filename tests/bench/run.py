@@ -1,0 +1,49 @@
+"""Benchmarks: `python tests/bench/run.py NAME [--full] [--json]`, in the project's environment.
+
+Each figure is a ratio, or stands beside a peer or a limit of the machine that the same run measured. Exit code 1
+when a goal is missed.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "deploy" / "kafka"), str(ROOT / "deploy")]
+
+from tests.bench.result import Result  # noqa: E402
+
+NAMES = ("runner",)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=[*NAMES, "all"], help="which benchmark")
+    parser.add_argument("--full", action="store_true", help="the size that the figures in the README are from")
+    parser.add_argument("--json", action="store_true", help="one object a line instead of a table")
+    options = parser.parse_args()
+    results: list[Result] = []
+    for name in NAMES if options.name == "all" else [options.name]:
+        results += importlib.import_module(f"tests.bench.{name}").run(full=options.full)
+    if options.json:
+        for result in results:
+            print(json.dumps(result.as_dict()))
+    else:
+        print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        for result in results:
+            print(_row(result))
+    sys.exit(any(result.holds is False for result in results))
+
+
+def _row(result: Result) -> str:
+    verdict = {True: "holds", False: "MISSED", None: ""}[result.holds]
+    goal = "" if result.goal is None else f"goal {result.goal:g}"
+    return f"{result.name:28} {result.value:>14,.2f} {result.unit:16} {goal:12} {verdict:7} against {result.against}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The README cannot rot: what it names exists, and what exists is named."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import prometheus_client
+import pytest
+
+from neardup import metrics
+from neardup.settings import FILE_VARIABLE, Settings
+from neardup_services.cli import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+# Steer the tests, not the product.
+TEST_VARIABLES = {"NEARDUP_REQUIRE_REAL_BROKER", "NEARDUP_KAFKA_VERSION"}
+
+
+def commands(command: click.Command = main, path: str = "neardup") -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from commands(each, f"{path} {name}")
+    else:
+        yield path, command
+
+
+def metric_names() -> set[str]:
+    kinds = (prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram)
+    found = set()
+    for each in vars(metrics).values():
+        if isinstance(each, kinds):
+            (family,) = each.collect()
+            found.add(family.name + ("_total" if family.type == "counter" else ""))
+    return found
+
+
+def test_every_setting_is_in_the_readme_with_its_default_and_meaning() -> None:
+    for variable, value, about in Settings().describe():
+        default = f"`{value}`" if value else ""
+        assert f"| `{variable}` | {default} | {about} |" in README
+
+
+def test_every_variable_in_the_readme_exists() -> None:
+    known = {variable for variable, _, _ in Settings().describe()} | {FILE_VARIABLE} | TEST_VARIABLES
+    assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", README)) <= known
+
+
+def test_every_metric_is_in_the_readme_and_the_other_way_round() -> None:
+    documented = set(re.findall(r"^\| `(neardup_\w+)` \|", README, re.MULTILINE))
+    assert documented == metric_names()
+
+
+def test_every_command_is_in_the_readme_and_has_help() -> None:
+    for path, command in commands():
+        assert f"`{path}" in README, path
+        assert command.help, path
+        for parameter in command.params:
+            assert not isinstance(parameter, click.Option) or parameter.help, f"{path} {parameter.name}"
+
+
+def test_every_command_in_the_readme_exists() -> None:
+    known = {path for path, _ in commands()}
+    for found in re.findall(r"`(neardup [a-z][a-z ]*[a-z])", README):
+        assert any(found == path or found.startswith(path + " ") for path in known), found
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "up", "down", "broker", "lock"])
+def test_every_make_target_is_in_the_readme_and_in_make_help(target: str) -> None:
+    assert f"make {target}" in README
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+    assert re.search(rf"^#   make {target} ", makefile, re.MULTILINE)
+
+
+def test_every_path_in_the_code_map_exists() -> None:
+    section = README.split("### Code map")[1].split("###")[0]
+    for path in re.findall(r"`((?:shared|services|deploy|tests)/[\w./]+)`", section):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_demo_prints_what_the_readme_shows() -> None:
+    shown = README.split("$ make demo\n")[1].split("\n\n")[0]
+    expected = "\n".join(line.removeprefix("    ") for line in shown.splitlines())
+    command = [sys.executable, "-m", "neardup_services.cli", "demo"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == expected.strip()
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    import neardup
+
+    assert f"## {neardup.__version__}" in (ROOT / "CHANGELOG.md").read_text()
