@@ -25,7 +25,7 @@ class FoundBroker:
 
 @contextmanager
 def find_broker(data: Path) -> Iterator[FoundBroker]:
-    """A running broker for as long as the context is open. Raises RuntimeError if only the mock is left but not allowed."""
+    """A running broker while the context is open. Raises RuntimeError if only the mock is left and not allowed."""
     named = os.environ.get("NEARDUP_BROKER")
     if named:
         yield FoundBroker(named, f"NEARDUP_BROKER={named}", real=True)

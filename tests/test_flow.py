@@ -5,6 +5,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from neardup import dead_letters
 from neardup.log import Log, Output
 from neardup.settings import Settings
@@ -13,6 +15,7 @@ from neardup_services.catalogue import SERVICES, make_runner
 from tests.log.test_contract import Recorder, join, read
 
 
+@pytest.mark.real_broker
 async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
     # A deployment: names, topics, one worker of each service.
     settings = Settings(prefix=f"flow-{tmp_path.name[:40]}", state=tmp_path / "state", page_partitions=1)

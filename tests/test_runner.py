@@ -21,6 +21,8 @@ from neardup.stage import Stage, Waves
 from tests.log.test_contract import Recorder, join, read
 from tests.stages import Copier, Counter
 
+pytestmark = pytest.mark.real_broker  # only the Kafka log heeds it: the stages' topics must be created
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

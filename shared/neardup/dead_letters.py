@@ -27,7 +27,8 @@ def decode(value: bytes | None) -> DeadLetter:
     """Read one back. Raises WireError."""
     body: dict[str, Any] = wire.decode(value, "dead-letter")
     try:
-        headers = tuple((str(name), bytes(content)) for name, content in body.pop("headers"))
+        # Kafka allows a header without a value. memoryview, because bytes(n) would make n zeros of a number.
+        headers = tuple((str(name), memoryview(content or b"").tobytes()) for name, content in body.pop("headers"))
         return DeadLetter(**body, headers=headers)
     except (KeyError, TypeError, ValueError) as error:
         raise Corrupt(f"expected the fields of a dead letter, got {sorted(body)}") from error

@@ -33,7 +33,11 @@ class Directory:
             ) from error
         self._changes: dict[bytes, bytes] = {}
         expected = f"neardup directory {VERSION} {partition}".encode()
-        got = self._db.get(_IDENTITY)
+        try:
+            got = self._db.get(_IDENTITY)
+        except Exception as error:
+            self._db.close()
+            raise CorruptState(f"{path}: RocksDB cannot read it: {error}; delete it and the log rebuilds it") from error
         if got is None:
             self._db[_IDENTITY] = expected
         elif got != expected:

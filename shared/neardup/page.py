@@ -18,6 +18,8 @@ from neardup.log import Record
 from neardup.types import DocumentId, Page
 
 MAX_URL: Final = 8192
+MAX_FIELD: Final = 1000
+"""Characters of fetched_at, content_type, charset and crawl."""
 
 _JSON: Final = "application/json"
 _MSGPACK: Final = ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack")
@@ -32,8 +34,7 @@ def read_page(record: Record) -> Page:
     first = value[0]
     if declared == _JSON or (declared is None and first == ord("{")):
         return _from_fields(_json(value))
-    # 0x80-0x8f, 0xde and 0xdf start a msgpack map; no text in UTF-8 starts with them.
-    if declared in _MSGPACK or (declared is None and (0x80 <= first <= 0x8F or first in (0xDE, 0xDF))):
+    if declared in _MSGPACK or (declared is None and _starts_a_map(value)):
         return _from_fields(_msgpack(value))
     if record.key is None:
         raise InvalidPage("neither JSON nor msgpack, and no url in the key; expected one of these")
@@ -54,6 +55,12 @@ def write_page(page: Page) -> bytes:
     fields = {name: getattr(page, name) for name in Page.__slots__}
     packed: bytes = msgpack.packb({name: value for name, value in fields.items() if value is not None})
     return packed
+
+
+def _starts_a_map(value: bytes) -> bool:
+    # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
+    # whose second is 0x80 or more, which as a map would have over 32,000 entries.
+    return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
 
 
 def _declared_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
@@ -106,6 +113,8 @@ def _optional_text(fields: dict[str, Any], name: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise InvalidPage(f"{name}: expected text, got a {type(value).__name__}")
+    if name != "text" and len(value) > MAX_FIELD:
+        raise InvalidPage(f"{name}: expected at most {MAX_FIELD} characters, got {len(value)}")
     return value.encode("utf-8", "replace").decode()
 
 

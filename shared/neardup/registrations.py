@@ -22,7 +22,7 @@ def write_registrations(documents: Sequence[Document]) -> Iterator[bytes]:
     """Messages for one owner, each at most about 512 KB."""
     start = size = 0
     for end, document in enumerate(documents):
-        size += len(document.url) + 80
+        size += len(document.url.encode()) + len((document.fetched_at or "").encode()) + 80
         if size > _BATCH_BYTES:
             yield _message(documents[start : end + 1])
             start, size = end + 1, 0
@@ -57,6 +57,11 @@ def _documents(body: dict[str, Any]) -> list[Document]:
     ids, checksums = body["id"], body["checksum"]
     if ids.shape[1] != 3 or checksums.shape[1] != CHECKSUM_BYTES or checksums.dtype != np.uint8:
         raise Corrupt(f"expected 3 and {CHECKSUM_BYTES} columns, got {ids.shape} and {checksums.shape}")
+    sizes, urls, times = body["size"], body["url"], body["fetched_at"]
+    if ids.dtype != np.int64 or sizes.dtype != np.int64 or sizes.ndim != 1:
+        raise Corrupt(f"expected int64 ids and sizes, got {ids.dtype} and {sizes.dtype} {sizes.shape}")
+    if not all(isinstance(url, str) for url in urls) or not all(t is None or isinstance(t, str) for t in times):
+        raise Corrupt("expected urls and times of text")
     columns = zip(ids.tolist(), checksums, body["size"].tolist(), body["url"], body["fetched_at"], strict=True)
     return [
         Document(DocumentId(*place), str(url), fetched_at, checksum.tobytes(), size)

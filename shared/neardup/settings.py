@@ -6,6 +6,7 @@ environment; everything else is handed a `Settings`.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -43,9 +44,17 @@ _TEXT: Final = Check("some text", str, lambda value: value.isprintable())
 _NAME: Final = Check(
     "letters, digits, dots, dashes and underscores, 1 to 100 of them",
     str,
-    lambda value: 0 < len(value) <= 100 and value.replace(".", "").replace("-", "").replace("_", "").isalnum(),
+    lambda value: re.fullmatch(r"[A-Za-z0-9._-]{1,100}", value) is not None,
 )
-_PATH: Final = Check("a path", Path, lambda value: str(value) != "")
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError("Path('') would be the current directory")
+    return Path(text)
+
+
+_PATH: Final = Check("a path", _path)
 
 
 def _setting(default: Any, check: Check, about: str, *, secret: bool = False) -> Any:
@@ -83,7 +92,7 @@ class Settings:
     )
     compression: str = _setting("lz4", _choice("none", "gzip", "snappy", "lz4", "zstd"), "of messages")
     max_message_bytes: int = _setting(
-        8 * 2**20, _whole(2**16, 2**28), "largest record on pages; dead-letters take a little more"
+        8 * 2**20, _whole(2**16, 15 * 2**20), "largest record on pages; dead-letters take a little more"
     )
 
     page_partitions: int = _setting(4, _whole(1, 10_000), "partitions of pages")

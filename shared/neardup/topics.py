@@ -34,7 +34,7 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
     names = Topics.under(settings.prefix)
     kept = {"retention.ms": str(settings.page_retention_hours * 3_600_000)}
     # State is a cache of the inbox: what is removed there cannot be rebuilt.
-    forever = {"retention.ms": "-1"}
+    forever = {"retention.ms": "-1", "max.message.bytes": str(2 * 2**20)}
     pages = {**kept, "max.message.bytes": str(settings.max_message_bytes)}
     letters = {**kept, "max.message.bytes": str(settings.max_message_bytes + 2**20)}
     return [

@@ -35,7 +35,7 @@ SCHEMAS: Final[dict[str, int]] = {
 }
 """Every kind of message and the schema version that this release writes and reads."""
 
-_HEADER: Final = struct.Struct("<2sBxI")
+_HEADER: Final = struct.Struct("<2sBBI")
 _ARRAY: Final = struct.Struct("<BBxxI")
 _EXT_ARRAY: Final = 1
 _DTYPES: Final = tuple(
@@ -49,7 +49,7 @@ def encode(kind: str, body: dict[str, Any]) -> bytes:
     payload: bytes = msgpack.packb([kind, SCHEMAS[kind], body], default=_pack_array, use_bin_type=True)
     if len(payload) + _HEADER.size > MAX_BYTES:
         raise TooLarge(f"a {kind!r} message may have {MAX_BYTES} bytes, this one has {len(payload)}")
-    return _HEADER.pack(MAGIC, FRAME, zlib.crc32(payload)) + payload
+    return _HEADER.pack(MAGIC, FRAME, 0, zlib.crc32(payload)) + payload
 
 
 def decode(data: bytes | None, kind: str) -> dict[str, Any]:
@@ -58,9 +58,11 @@ def decode(data: bytes | None, kind: str) -> dict[str, Any]:
         raise NotOurs(f"expected a {kind!r} message that starts with {MAGIC!r}, got {_preview(data)}")
     if len(data) > MAX_BYTES:
         raise TooLarge(f"a message may have {MAX_BYTES} bytes, this one has {len(data)}")
-    _, frame, expected = _HEADER.unpack_from(data)
+    _, frame, zero, expected = _HEADER.unpack_from(data)
     if frame != FRAME:
         raise WrongVersion(f"expected frame version {FRAME}, got {frame}; use the release that wrote it")
+    if zero:
+        raise Corrupt(f"expected a zero in byte 3, got {zero}")
     payload = memoryview(data)[_HEADER.size :]
     got = zlib.crc32(payload)
     if got != expected:
@@ -79,11 +81,13 @@ def _body(envelope: Any, kind: str) -> dict[str, Any]:
         case [str(got), int(version), dict(body)]:
             pass
         case _:
-            raise Corrupt(f"expected [kind, version, map], got {_preview(repr(envelope).encode())}")
+            raise Corrupt(f"expected [kind, version, map], got a {type(envelope).__name__}")
     if got != kind:
         raise WrongKind(f"expected a {kind!r} message, got {_preview(got.encode())}")
     if version != SCHEMAS[kind]:
         raise WrongVersion(f"expected {kind!r} schema {SCHEMAS[kind]}, got {version}; upgrade the older side")
+    if not all(isinstance(name, str) for name in body):
+        raise Corrupt("expected a map with names of text")
     return body
 
 

@@ -10,7 +10,6 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import aiokafka
@@ -54,13 +53,12 @@ async def _measure(settings: Settings, count: int, rounds: int) -> tuple[float, 
         await log.send(batch)
     best = {"bare": 0.0, "ours": 0.0}
     for number in range(rounds):
-        contenders: dict[str, Callable[[], Awaitable[None]]] = {
-            "bare": lambda number=number: _bare(settings, source, target, f"bare-{number}", count),
-            "ours": lambda number=number: _ours(log, settings, source, target, letters, f"ours-{number}", count),
-        }
-        for name, contender in contenders.items():
+        for name, contender in (
+            ("bare", _bare(settings, source, target, f"bare-{number}", count)),
+            ("ours", _ours(log, settings, source, target, letters, f"ours-{number}", count)),
+        ):
             began = time.perf_counter()
-            await contender()
+            await contender
             best[name] = max(best[name], count / (time.perf_counter() - began))
     await log.stop()
     return best["bare"], best["ours"]

@@ -32,6 +32,7 @@ def test_a_plaintext_connection_sends_no_credentials() -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.real_broker
 async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(kafka_settings: Settings) -> None:
     topic = f"{kafka_settings.prefix}-static"
     async with KafkaLog(kafka_settings) as log:
@@ -54,6 +55,7 @@ async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
 
 
 @pytest.mark.kafka
+@pytest.mark.real_broker
 async def test_an_offset_that_retention_removed_is_a_gap_not_a_jump(kafka_settings: Settings) -> None:
     topic = f"{kafka_settings.prefix}-short"
     async with KafkaLog(kafka_settings) as log:

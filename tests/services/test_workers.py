@@ -22,7 +22,7 @@ from neardup.log.kafka import KafkaLog
 from neardup.page import write_page
 from neardup.settings import Settings, variable_of
 from neardup.topics import Topics
-from neardup.types import Kind, Page
+from neardup.types import Kind, Page, Verdict
 from neardup.verdict import read_verdict
 from tests.log.test_contract import Recorder, join
 
@@ -176,7 +176,7 @@ async def test_a_killed_workers_partitions_are_taken_over_and_nothing_is_lost(de
         await asyncio.sleep(0.01)
 
     consumer, recorder = await join(log, topics.verdicts, "check", Recorder())
-    last = {}
+    last: dict[str, Verdict] = {}
     async with asyncio.timeout(60):
         while len(last) < total:
             for records in (await consumer.poll(recorder.mine, timeout=0.2, max_records=5000)).values():

@@ -3,7 +3,8 @@
 Records live in lists. With a directory they are also appended to one file per partition, so that a later run goes
 on where this one ended:
 
-    <directory>/<topic>-<n>.log     frames: length, CRC-32, msgpack [timestamp, key, value, headers]
+    <directory>/<topic>-<n>.log     frames: length, CRC-32 of the payload, CRC-32 of these two; then the payload,
+                                    msgpack [timestamp, key, value, headers]
     <directory>/groups.msgpack      committed offsets, written beside and renamed
 
 A file that ends inside a frame was cut off by a crash before the record was acknowledged: the tail is dropped. A frame
@@ -25,7 +26,7 @@ import msgpack
 from neardup.errors import CorruptState, LogError, LogGap, TopicMismatch
 from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
 
-_FRAME: Final = struct.Struct("<II")
+_FRAME: Final = struct.Struct("<III")
 
 
 class MemoryRecord(NamedTuple):
@@ -144,7 +145,7 @@ class MemoryLog(Log):
         records.append(MemoryRecord(*partition, len(records), now, output.key, output.value, tuple(output.headers)))
         if partition in self._files:
             payload = msgpack.packb([now, output.key, output.value, list(output.headers)])
-            self._files[partition].write(_FRAME.pack(len(payload), zlib.crc32(payload)) + payload)
+            self._files[partition].write(_frame(payload))
         return partition
 
     def _open_file(self, partition: Partition) -> None:
@@ -157,13 +158,23 @@ class MemoryLog(Log):
             topic, _, digits = path.stem.rpartition("-")
             found.setdefault(topic, {})[int(digits)] = path
         for topic, paths in found.items():
+            if sorted(paths) != list(range(len(paths))):
+                raise CorruptState(
+                    f"{directory}: expected partitions 0 to {max(paths)} of {topic}, got {sorted(paths)}; "
+                    "restore the missing files"
+                )
             self._topics[topic] = [_read_file(topic, n, paths[n]) for n in range(len(paths))]
             for number in paths:
                 self._open_file(Partition(topic, number))
         groups = directory / "groups.msgpack"
         if groups.exists():
-            for name, rows in msgpack.unpackb(groups.read_bytes()).items():
-                self._offsets[name] = {Partition(topic, number): offset for topic, number, offset in rows}
+            try:
+                for name, rows in msgpack.unpackb(groups.read_bytes()).items():
+                    self._offsets[name] = {Partition(topic, number): offset for topic, number, offset in rows}
+            except Exception as error:
+                raise CorruptState(
+                    f"{groups}: expected the committed offsets: {error!r}; delete the file to read everything again"
+                ) from error
 
 
 class _Group:
@@ -280,12 +291,23 @@ class MemoryConsumer(Consumer):
         return found
 
 
+def _frame(payload: bytes) -> bytes:
+    # The header has a checksum of its own: an altered length must not look like a torn tail.
+    head = struct.pack("<II", len(payload), zlib.crc32(payload))
+    return head + struct.pack("<I", zlib.crc32(head)) + payload
+
+
 def _read_file(topic: str, number: int, path: Path) -> list[MemoryRecord]:
     data = path.read_bytes()
     records: list[MemoryRecord] = []
     place = 0
     while place + _FRAME.size <= len(data):
-        length, expected = _FRAME.unpack_from(data, place)
+        length, expected, header = _FRAME.unpack_from(data, place)
+        if zlib.crc32(data[place : place + 8]) != header:
+            raise CorruptState(
+                f"{path}: the header of record {len(records)} was altered; "
+                "restore the file or start with an empty directory"
+            )
         payload = data[place + _FRAME.size : place + _FRAME.size + length]
         if len(payload) < length:
             break

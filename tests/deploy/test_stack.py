@@ -1,0 +1,162 @@
+"""The stack without Docker: what docker-compose.yml becomes on one machine, and how its processes are known again."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import broker
+import stack
+from stack import Process, StackError, translate
+
+DATA = Path("/data")
+
+
+def _worker(port: int, **more: Any) -> dict[str, Any]:
+    environment = {
+        "NEARDUP_BROKER": "kafka:9092",
+        "NEARDUP_WEB_HOST": "0.0.0.0",
+        "NEARDUP_WEB_PORT": "6066",
+        "NEARDUP_STATE": "/var/lib/neardup",
+        "NEARDUP_LOG_FORMAT": "json",
+    }
+    ports = [f"127.0.0.1:{port}:6066"]
+    return {"image": "neardup", "command": ["worker", "any"], "environment": environment, "ports": ports, **more}
+
+
+def _compose() -> dict[str, Any]:
+    """Deliberately not in the order of its dependencies."""
+    return {
+        "services": {
+            "second": _worker(7002, depends_on={"topics": {"condition": "service_completed_successfully"}}),
+            "first": _worker(7001, depends_on=["topics"], stop_grace_period="45s"),
+            "topics": {
+                "image": "neardup",
+                "command": ["topics", "create"],
+                "environment": {"NEARDUP_BROKER": "kafka:9092"},
+                "depends_on": {"kafka": {"condition": "service_healthy"}},
+            },
+            "kafka": {"image": "apache/kafka:1.2.3", "ports": ["127.0.0.1:7092:19092"], "stop_grace_period": "60s"},
+            "grafana": {"image": "grafana/grafana:1.2.3", "ports": ["127.0.0.1:3000:3000"]},
+        }
+    }
+
+
+def _translated(**more: Any) -> dict[str, Process]:
+    return {each.name: each for each in translate(_compose(), DATA, **more)}
+
+
+def test_each_process_comes_after_those_it_depends_on() -> None:
+    names = list(_translated())
+    assert names[:3] == ["kafka-fetch", "kafka", "topics"]
+    assert sorted(names[3:]) == ["first", "second"]
+
+
+def test_what_needs_docker_is_left_out() -> None:
+    assert "grafana" not in _translated()
+
+
+def test_a_worker_gets_the_environment_of_its_container_on_this_host() -> None:
+    assert _translated()["second"].environment == {
+        "NEARDUP_BROKER": "127.0.0.1:7092",
+        "NEARDUP_WEB_HOST": "127.0.0.1",
+        "NEARDUP_WEB_PORT": "7002",
+        "NEARDUP_STATE": "/data/second/state",
+        "NEARDUP_LOG_FORMAT": "json",
+    }
+
+
+def test_a_worker_runs_the_command_beside_this_python() -> None:
+    first = _translated()["first"]
+    assert first.command == (str(Path(sys.executable).parent / "neardup"), "worker", "any")
+    assert (first.port, first.ready_path, first.grace_seconds) == (7001, "/readyz", 45)
+
+
+def test_a_service_without_a_port_is_a_one_shot() -> None:
+    topics = _translated()["topics"]
+    assert topics.port is None
+    assert topics.environment == {"NEARDUP_BROKER": "127.0.0.1:7092"}
+
+
+def test_kafka_is_the_broker_without_docker_on_the_published_port() -> None:
+    kafka = _translated()["kafka"]
+    assert kafka.command[1:] == (
+        str(stack.BROKER), "run", "--data", "/data/kafka-1.2.3", "--port", "7092", "--version", "1.2.3",
+    )  # fmt: skip
+    assert (kafka.port, kafka.ready_path, kafka.grace_seconds) == (7092, None, 60)
+
+
+def test_another_version_of_kafka_has_data_of_its_own() -> None:
+    named = _translated(kafka_version="9.8.7")
+    assert named["kafka"].command[-5:] == ("/data/kafka-9.8.7", "--port", "7092", "--version", "9.8.7")
+    assert named["kafka-fetch"].command[-1] == "9.8.7"
+
+
+def test_the_real_file_leaves_nothing_of_the_container_behind() -> None:
+    compose = yaml.safe_load(stack.COMPOSE.read_text())
+    processes = translate(compose, DATA)
+    assert [each.name for each in processes][:3] == ["kafka-fetch", "kafka", "topics"]
+    assert compose["services"].keys() - {each.name for each in processes} == {"prometheus", "grafana"}
+    for each in processes:
+        said = " ".join([*each.command, *each.environment.values()])
+        assert "kafka:9092" not in said
+        assert "0.0.0.0" not in said.replace("127.0.0.1", "")
+        assert "/var/lib" not in said
+    ports = [each.port for each in processes if each.port]
+    assert len(set(ports)) == len(ports)
+
+
+def _process(directory: Path, *words: str, port: int | None = None) -> Process:
+    return Process("it", (sys.executable, *words), directory, port=port)
+
+
+def test_a_recycled_pid_is_not_ours(tmp_path: Path) -> None:
+    process = _process(tmp_path)
+    assert process.pid() is None
+    process.pid_file.write_text(json.dumps([os.getpid(), stack._started(os.getpid())]))
+    assert process.pid() == os.getpid()
+    process.pid_file.write_text(json.dumps([os.getpid(), "another time"]))
+    assert process.pid() is None
+    process.pid_file.write_text("")
+    assert process.pid() is None
+
+
+def test_a_process_that_ended_does_not_run_even_before_it_is_reaped(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        started = stack._started(child.pid)
+        assert started
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert stack._started(child.pid) is None
+
+
+def test_up_shows_the_end_of_the_log_of_what_failed(tmp_path: Path) -> None:
+    process = _process(tmp_path / "it", "-c", "import sys; sys.exit('the reason')")
+    with pytest.raises(StackError, match=r"(?s)it ended with 1:.*the reason"):
+        stack.up([process])
+
+
+def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
+    port = broker.free_port()
+    process = _process(tmp_path / "it", "-m", "http.server", str(port), "--bind", "127.0.0.1", port=port)
+    stack.up([process])
+    pid = process.pid()
+    assert pid
+    assert process.ready()
+    stack.up([process])
+    assert process.pid() == pid
+    other = Process("other", process.command, tmp_path / "other", port=port)
+    other.directory.mkdir()
+    with pytest.raises(StackError, match="another program listens"):
+        stack.up([other])
+    stack.down([other, process])
+    assert process.pid() is None
+    assert not process.pid_file.exists()
+    stack.up([process])
+    assert process.pid() not in (None, pid)
+    stack.down([process])

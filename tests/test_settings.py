@@ -1,0 +1,196 @@
+import os
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neardup.errors import SettingsError
+from neardup.settings import FILE_VARIABLE, Settings, variable_of
+
+SECRET = "hunter2-hunter2"
+
+
+def toml(path: Path, text: str) -> dict[str, str]:
+    """An environment that names a settings file with this text."""
+    file = path / "neardup.toml"
+    file.write_text(text)
+    return {FILE_VARIABLE: str(file)}
+
+
+def test_the_defaults_are_valid() -> None:
+    assert Settings.load({}) == Settings()
+
+
+def test_every_setting_has_a_variable_and_a_meaning() -> None:
+    described = Settings().describe()
+    assert [variable for variable, _, _ in described] == [f"NEARDUP_{each.name.upper()}" for each in fields(Settings)]
+    assert all(about for _, _, about in described)
+
+
+def test_values_are_read_from_the_environment_with_their_types() -> None:
+    settings = Settings.load(
+        {"NEARDUP_OWNERS": "7", "NEARDUP_CHECKPOINT_SECONDS": "2.5", "NEARDUP_STATE": "/x/y", "NEARDUP_PREFIX": "a.b-c"}
+    )
+    assert settings.owners == 7
+    assert settings.checkpoint_seconds == 2.5
+    assert settings.state == Path("/x/y")
+    assert settings.prefix == "a.b-c"
+
+
+def test_without_a_mapping_the_process_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [each for each in os.environ if each.startswith("NEARDUP_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("NEARDUP_OWNERS", "9")
+    assert Settings.load() == Settings(owners=9)
+
+
+def test_values_are_read_from_a_toml_file(tmp_path: Path) -> None:
+    environ = toml(tmp_path, 'owners = 5\nprefix = "other"\nstuck_seconds = 1.5\nstate = "/s"\n')
+    assert Settings.load(environ) == Settings(owners=5, prefix="other", stuck_seconds=1.5, state=Path("/s"))
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
+    environ = toml(tmp_path, "owners = 5\nthreads = 3\n") | {"NEARDUP_OWNERS": "6"}
+    settings = Settings.load(environ)
+    assert settings.owners == 6
+    assert settings.threads == 3
+    assert settings.page_partitions == Settings().page_partitions
+
+
+def test_overrides_win_over_everything(tmp_path: Path) -> None:
+    environ = toml(tmp_path, "owners = 5\n") | {"NEARDUP_OWNERS": "6"}
+    assert Settings.load(environ, owners=7).owners == 7
+
+
+def test_an_empty_file_variable_names_no_file() -> None:
+    assert Settings.load({FILE_VARIABLE: ""}) == Settings()
+
+
+def test_unknown_variables_are_ignored() -> None:
+    assert Settings.load({"NEARDUP_REQUIRE_REAL_BROKER": "1", "NEARDUP_": "x", "neardup_owners": "9"}) == Settings()
+
+
+WRONG = [
+    ("owners", "many", "a whole number from 1 to 10000"),
+    ("owners", "4.0", "a whole number from 1 to 10000"),
+    ("owners", "", "a whole number from 1 to 10000"),
+    ("owners", "0", "a whole number from 1 to 10000"),
+    ("owners", "10001", "a whole number from 1 to 10000"),
+    ("web_port", "65536", "a whole number from 1 to 65535"),
+    ("compression", "LZ4", "one of none, gzip, snappy, lz4, zstd"),
+    ("verdict_format", "", "one of json, msgpack"),
+    ("checkpoint_seconds", "soon", "seconds from 0.01 to 86400"),
+    ("checkpoint_seconds", "0.001", "seconds from 0.01 to 86400"),
+    ("checkpoint_seconds", "nan", "seconds from 0.01 to 86400"),
+    ("checkpoint_seconds", "inf", "seconds from 0.01 to 86400"),
+    ("prefix", "", "letters, digits, dots, dashes and underscores"),
+    ("prefix", "a b", "letters, digits, dots, dashes and underscores"),
+    ("prefix", "a/b", "letters, digits, dots, dashes and underscores"),
+    ("prefix", "x" * 101, "letters, digits, dots, dashes and underscores"),
+    ("prefix", "naïve", "letters, digits, dots, dashes and underscores"),  # Kafka takes ASCII only
+    ("instance", "a b", "empty or a name"),
+    ("broker", "a\nb", "some text"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), WRONG)
+def test_a_wrong_value_names_the_variable_what_was_expected_and_what_came(name: str, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        Settings.load({variable_of(name): text})
+    message = str(raised.value)
+    assert message.startswith(f"{variable_of(name)}: expected {expected}")
+    assert message.endswith(f"got {text!r}")
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(SettingsError, match="NEARDUP_STATE: expected a path"):
+        Settings.load({"NEARDUP_STATE": ""})
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "expected"),
+    [
+        ('owners = "many"', "owners", "a whole number from 1 to 10000"),
+        ("owners = true", "owners", "a whole number from 1 to 10000"),
+        ("owners = 0", "owners", "a whole number from 1 to 10000"),
+        ('checkpoint_seconds = "soon"', "checkpoint_seconds", "seconds from 0.01 to 86400"),
+        ('compression = "best"', "compression", "one of none, gzip, snappy, lz4, zstd"),
+    ],
+)
+def test_a_wrong_value_in_the_file_names_the_setting(tmp_path: Path, line: str, name: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=f"expected {expected}") as raised:
+        Settings.load(toml(tmp_path, line))
+    assert name in str(raised.value).lower()
+
+
+def test_a_wrong_override_is_refused() -> None:
+    with pytest.raises(SettingsError, match="NEARDUP_OWNERS: expected a whole number from 1 to 10000, got '0'"):
+        Settings(owners=0)
+
+
+def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"neardup\.toml: no setting is called 'ovners'"):
+        Settings.load(toml(tmp_path, "ovners = 5\n"))
+
+
+def test_a_table_in_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError):
+        Settings.load(toml(tmp_path, "[owners]\ncount = 4\n"))
+
+
+@pytest.mark.parametrize("content", [b"owners = ", b"owners 5", b"\xff\xfe"])
+def test_a_file_that_is_not_toml_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "broken.toml"
+    file.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"NEARDUP_SETTINGS: expected a TOML file, cannot read .*broken\.toml"):
+        Settings.load({FILE_VARIABLE: str(file)})
+
+
+@pytest.mark.parametrize("name", ["absent.toml", "."])
+def test_an_unreadable_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SettingsError, match="NEARDUP_SETTINGS: expected a TOML file, cannot read"):
+        Settings.load({FILE_VARIABLE: str(tmp_path / name)})
+
+
+@pytest.mark.parametrize("name", ["sasl_password", "tls_key_password"])
+def test_secrets_are_read_but_never_shown(tmp_path: Path, name: str) -> None:
+    for settings in (
+        Settings.load({variable_of(name): SECRET}),
+        Settings.load(toml(tmp_path, f'{name} = "{SECRET}"\n')),
+    ):
+        assert getattr(settings, name) == SECRET
+        assert SECRET not in repr(settings)
+        assert SECRET not in str(settings)
+        assert SECRET not in str(settings.describe())
+        assert (variable_of(name), "(secret)") in [(variable, value) for variable, value, _ in settings.describe()]
+
+
+def test_an_absent_secret_is_described_as_empty() -> None:
+    assert ("NEARDUP_SASL_PASSWORD", "") in [(variable, value) for variable, value, _ in Settings().describe()]
+
+
+def whole_text(error: BaseException | None) -> str:
+    """What a traceback would show of an error and its causes."""
+    return "" if error is None else f"{error!r} {error}" + whole_text(error.__cause__ or error.__context__)
+
+
+@pytest.mark.parametrize("name", ["sasl_password", "tls_key_password"])
+@pytest.mark.parametrize("value", [SECRET + "\n", "\x00" + SECRET])
+def test_a_wrong_secret_is_not_in_the_error(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=variable_of(name)) as raised:
+        Settings.load({variable_of(name): value})
+    assert SECRET not in whole_text(raised.value)
+
+
+@pytest.mark.parametrize("line", [f'sasl_password = "{SECRET}', f'sasl_password = {SECRET}"', f'x = "{SECRET}"'])
+def test_a_secret_in_a_broken_file_is_not_in_the_error(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        Settings.load(toml(tmp_path, line))
+    assert SECRET not in whole_text(raised.value)
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings: Any = Settings()
+    with pytest.raises(FrozenInstanceError):
+        settings.owners = 5
