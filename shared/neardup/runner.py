@@ -151,21 +151,30 @@ class Runner(Listener):
         logger.info("revoked %s", _listed(partitions))
 
     async def _end(self, worker: PartitionWorker) -> None:
+        if await self._finished(worker):
+            self._resting[worker.partition] = (worker.stage, worker.done)
+        else:
+            # What the stage holds in memory was not all said: it must not be used again.
+            await worker.abandon()
+            await self._in_thread(worker.stage.close)
         self._watchdog.forget(worker.partition)
-        with contextlib.suppress(KeyError):  # never measured
-            metrics.LAG.remove(self._stage_name, str(worker.partition.partition))
-        if self._error is None:
-            try:
-                await asyncio.wait_for(worker.finish(), self._settings.stop_seconds)
-                self._resting[worker.partition] = (worker.stage, worker.done)
-                return
-            except TimeoutError:
-                logger.warning("%s: no acknowledgement in time, the last batch will be repeated", worker.partition)
-            except Exception as error:
-                self._fail(error)
-        # What the stage holds in memory was not all said: it must not be used again.
-        await worker.abandon()
-        await self._in_thread(worker.stage.close)
+        for gauge in (metrics.LAG, metrics.CHECKPOINT_TIME):
+            with contextlib.suppress(KeyError):  # never set
+                gauge.remove(self._stage_name, str(worker.partition.partition))
+
+    async def _finished(self, worker: PartitionWorker) -> bool:
+        """Whether everything that the worker did is said and saved."""
+        if self._error is not None:
+            return False
+        try:
+            await asyncio.wait_for(worker.finish(), self._settings.stop_seconds)
+        except TimeoutError:
+            logger.warning("%s: no acknowledgement in time, the last batch will be repeated", worker.partition)
+            return False
+        except Exception as error:
+            self._fail(error)
+            return False
+        return True
 
     async def _step(self) -> None:
         if self._error is not None:
