@@ -210,6 +210,9 @@ class Cluster:
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": "1",
             "offsets.topic.num.partitions": "8",
+            # A killed broker comes back only when its old session has ended.
+            "broker.session.timeout.ms": "5000",
+            "broker.heartbeat.interval.ms": "1000",
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "500",
             "message.max.bytes": str(32 * 2**20),

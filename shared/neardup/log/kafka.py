@@ -9,6 +9,7 @@ and raised by the next `poll`.
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 2 * 2**20
 _METADATA_MS: Final = 30_000
+_ADMIN_MS: Final = 5_000
+_RETRY_SECONDS: Final = 0.5
 
 
 class KafkaLog(Log):
@@ -112,12 +115,19 @@ class KafkaLog(Log):
         raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
-        admin = AIOKafkaAdminClient(**self._connection)
-        await _bootstrapped(admin, self._settings)
-        try:
-            return {spec.name: await _create(admin, spec) for spec in specs}
-        finally:
-            await admin.close()
+        deadline = time.monotonic() + self._settings.request_timeout_seconds
+        while True:
+            # A client of its own each time, and a short wait: it asks a dead controller until its time is over.
+            admin = AIOKafkaAdminClient(**{**self._connection, "request_timeout_ms": _ADMIN_MS})
+            await _bootstrapped(admin, self._settings)
+            try:
+                return {spec.name: await _create(admin, spec) for spec in specs}
+            except (KafkaError, TimeoutError) as error:
+                if not getattr(error, "retriable", True) or time.monotonic() > deadline:
+                    raise LogError(f"the broker did not create the topics: {error!r}") from error
+                await asyncio.sleep(_RETRY_SECONDS)
+            finally:
+                await admin.close()
 
     async def _by_key(self, output: Output) -> int:
         count = await self.partitions(output.topic)
