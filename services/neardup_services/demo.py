@@ -79,7 +79,8 @@ def demo(pages: int, seed: int, settings: Settings) -> str:
     last = {verdict.document: verdict for verdict in sorted(result.verdicts, key=lambda each: each.revision)}
     kinds = Counter(verdict.verdict for verdict in last.values())
     copied = Counter(verdict.url.split("/")[2] for verdict in last.values() if verdict.verdict is Kind.DUPLICATE)
-    example = next((verdict for verdict in last.values() if verdict.duplicate_of), None)
+    in_order = sorted(last.values(), key=lambda each: int(each.document.partition(":")[2]))
+    example = next((verdict for verdict in in_order if verdict.duplicate_of), None)
     lines = [f"{len(crawl)} pages: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())]
     lines.append(f"dead letters: {result.dead_letters}")
     lines += [f"  {host}: {count} copies" for host, count in copied.most_common(3)]
