@@ -1,0 +1,26 @@
+"""Buffers that a thread uses again for every page: fresh memory for each would cost more than the work on it."""
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_KEPT_BYTES = 64 * 2**20
+"""A buffer that one huge page needed is not kept."""
+
+
+class Scratch(threading.local):
+    """Each thread sees its own buffers."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, NDArray[Any]] = {}
+
+    def room(self, name: str, size: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """At least `size` elements, with whatever was left in them. Valid until the thread asks for `name` again."""
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < size:
+            buffer = np.empty(size + size // 2, dtype=dtype)
+            if buffer.nbytes <= _KEPT_BYTES:
+                self._buffers[name] = buffer
+        return buffer
