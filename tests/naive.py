@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from itertools import count as counting
 from typing import Any
 
+import mmh3
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
-from tables.generate import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
 
 from neardup.kernels import markup
 from neardup.tables import element_flags
+from tables.generate import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
 
 MASK = 2**64 - 1
 
@@ -21,6 +22,12 @@ MASK = 2**64 - 1
 def xxh64(data: bytes, seed: int = 0) -> int:
     """The library of that name."""
     return xxhash.xxh64_intdigest(data, seed=seed)
+
+
+def murmur3(data: bytes) -> int:
+    """The library of that name."""
+    first: int = mmh3.hash64(data, signed=False)[0]
+    return first
 
 
 def pack(words: Sequence[int]) -> bytes:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 import Stemmer  # type: ignore[import-not-found,unused-ignore]
-import xxhash
 from numpy.typing import NDArray
 
 from neardup.errors import SettingsError
+from neardup.kernels.murmur import SLACK, hash_token
 from neardup.kernels.shingling import marks
 from neardup.tokens import Tokens, tokens_of_text
 
@@ -93,7 +93,8 @@ class Stems:
     def _stem(self, word: str) -> int:
         # Snowball knows composed letters; tokens are decomposed.
         stem = self._stemmer.stemWord(unicodedata.normalize("NFC", word))
-        return xxhash.xxh64_intdigest(unicodedata.normalize("NFD", stem).encode())
+        data = np.frombuffer(unicodedata.normalize("NFD", stem).encode() + bytes(SLACK), dtype=np.uint8)
+        return int(hash_token(data, 0, data.size - SLACK))
 
 
 def stemmer_version() -> str:

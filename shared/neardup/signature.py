@@ -79,7 +79,7 @@ class Choices:
                 f"limits-{limits.bytes},{limits.nesting},{limits.tokens},{'reject' if limits.reject else 'cut'}",
                 f"chars-{self.character_ngram}",
                 f"features-{self.features.name},least-{self.least_features}",
-                f"simhash-{self.width},xxh64",
+                f"simhash-{self.width},murmur3,xxh64",
                 f"shingles-{self.w},min-{self.s},mod,mips-{self.m}",
                 f"bands-{self.bands.k}x{self.bands.s}",
                 f"filter-{self.filter.k}x{self.filter.s}>={self.filter.r}",

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels import markup
+from neardup.kernels import markup, tokenizing
 
 FILE: Final = Path(__file__).with_name("tables.npz")
 
@@ -69,6 +69,7 @@ def tables() -> Tables:
     with np.load(FILE) as stored:
         arrays = {name: stored[name] for name in stored.files}
     folded = np.zeros(256, dtype=np.uint8)
+    folded[128:] = tokenizing.OTHER
     for byte in b"0123456789abcdefghijklmnopqrstuvwxyz":
         folded[byte] = folded[byte & 0xDF if byte > 64 else byte] = byte
     keys, flags = _tag_table()

@@ -6,11 +6,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.tokenizing import MAX_NGRAM, hash_tokens, tokenize
+from neardup.kernels.murmur import hash_tokens
+from neardup.kernels.tokenizing import MAX_NGRAM, tokenize
 from neardup.scratch import Scratch
 from neardup.tables import tables
 
-UNLIMITED: Final = 2**62
+UNLIMITED: Final = 2**31 - 1
 _scratch = Scratch()
 
 
@@ -39,6 +40,7 @@ class Tokens:
 def tokens_of(utf8: NDArray[np.uint8], *, character_ngram: int = 2, limit: int = UNLIMITED) -> Tokens:
     """Cut UTF-8 text into at most `limit` tokens. Raises nothing, whatever the bytes are."""
     assert 1 <= character_ngram <= MAX_NGRAM
+    assert 0 <= limit <= UNLIMITED
     known = tables()
     size = utf8.size
     while True:

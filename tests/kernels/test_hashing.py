@@ -3,7 +3,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import hashing
+from neardup.kernels import hashing, murmur
 from tests import naive
 
 WORDS = st.lists(st.integers(0, 2**64 - 1), max_size=20)
@@ -28,6 +28,13 @@ def test_words_hash_as_their_bytes(words: list[int], seed: int) -> None:
 def test_each_word_hashes_alone(words: list[int], seed: int) -> None:
     comp = hashing.hash_each(np.array(words, dtype=np.uint64), np.uint64(seed))
     assert comp.tolist() == [naive.xxh64(naive.pack([word]), seed) for word in words]
+
+
+@given(st.binary(max_size=60), st.integers(0, 20))
+def test_tokens_hash_as_the_library_does(data: bytes, skipped: int) -> None:
+    start = min(skipped, len(data))
+    array = np.frombuffer(data + b"x" * murmur.SLACK, dtype=np.uint8)
+    assert int(murmur.hash_token(array, start, len(data))) == naive.murmur3(data[start:])
 
 
 def test_published_vectors() -> None:

@@ -125,6 +125,12 @@ def hash_word(word: np.uint64, seed: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
+def hash_three(a: np.uint64, b: np.uint64, c: np.uint64) -> np.uint64:
+    """`hash_words` of three words, seed 0."""
+    return avalanche(_step(_step(_step(P5 + np.uint64(24), a), b), c))
+
+
+@njit(nogil=True, cache=True)
 def hash_each(words: NDArray[np.uint64], seed: np.uint64) -> NDArray[np.uint64]:
     """`hash_word` of every element."""
     out = np.empty(words.size, dtype=np.uint64)

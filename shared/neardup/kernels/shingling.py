@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_words
+from neardup.kernels.hashing import hash_three, hash_words
 
 
 @njit(nogil=True, cache=True)
@@ -17,6 +17,10 @@ def ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
         return tokens
     count = max(tokens.size - n + 1, 0)
     out = np.empty(count, dtype=np.uint64)
+    if n == 3:  # by far the commonest: spare it the loop over words
+        for i in range(count):
+            out[i] = hash_three(tokens[i], tokens[i + 1], tokens[i + 2])
+        return out
     for i in range(count):
         out[i] = hash_words(tokens, i, i + n, np.uint64(0))
     return out
@@ -52,10 +56,10 @@ def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         slot = np.int64(h >> shift)
         while table[slot] != 0 and table[slot] != h:
             slot = (slot + 1) & mask
-        if table[slot] == 0:
-            table[slot] = h
-            out[count] = h
-            count += 1
+        # No branch on whether it is new: nothing could predict it.
+        out[count] = h
+        count += table[slot] == 0
+        table[slot] = h
     return out[:count]
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_bytes
-
 SEPARATOR = 0
 WORD = 1
 UNSPACED = 2
@@ -25,6 +23,8 @@ LOOKBACK = 30
 """How many marks a mark may move past: Unicode's own bound (UAX 15, stream-safe text); keeps hostile text linear."""
 
 MAX_NGRAM = 8
+
+OTHER = np.uint8(1)
 
 
 @njit(nogil=True, cache=True)
@@ -97,6 +97,44 @@ def _place_of_mark(
 
 
 @njit(nogil=True, cache=True)
+def _ascii_run(
+    text: NDArray[np.uint8],
+    first: int,
+    stop: int,
+    folded: NDArray[np.uint8],
+    out: NDArray[np.uint8],
+    written: int,
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    counted: int,
+    token: int,
+    kind: int,
+) -> tuple[int, int, int, int, int]:
+    # No branch on what a byte is: where words end is what no predictor can guess. Words stand back to back in `out`, so
+    # the start of one is the end of the one before. Unsigned indices spare the check for negative ones.
+    one = np.uint64(1)
+    at = np.uint64(first)
+    end = np.uint64(stop)
+    o = np.uint64(written)
+    count = np.uint64(counted)
+    inside = np.uint64(kind == WORD)
+    starts[count] = token
+    while at < end:
+        f = folded[text[at]]
+        if f == OTHER:
+            break
+        word = np.uint64(f != 0)
+        ends[count] = np.int32(o)
+        starts[count + one] = np.int32(o)
+        count += inside & (word ^ one)
+        out[o] = f
+        o += word
+        inside = word
+        at += one
+    return np.int64(at), np.int64(o), np.int64(count), np.int64(starts[count]), np.int64(inside)
+
+
+@njit(nogil=True, cache=True)
 def tokenize(
     text: NDArray[np.uint8],
     stage1: NDArray[np.uint16],
@@ -112,7 +150,8 @@ def tokenize(
     """Write canonical bytes to `out` and the places of at most `limit` + 1 tokens; return (tokens, bytes).
 
     (-1, 0) asks for more room: `out` must hold the text plus 256, four times that for most text that is not ASCII;
-    `starts` and `ends` half of that. `folded[b]` is the canonical form of an ASCII word character, 0 for a separator.
+    `starts` and `ends` half of that. `folded[b]` is the canonical form of an ASCII word character, 0 for a separator,
+    OTHER for what is not ASCII.
     n-grams overlap, so tokens may.
     """
     size = text.size
@@ -131,23 +170,12 @@ def tokenize(
             if kind == UNSPACED:
                 count = _end_of_run(starts, ends, count, unit, units, ngram, token, o)
                 kind = SEPARATOR
-            while at < size and count <= limit:
-                b = text[at]
-                if b >= 0x80:
-                    break
-                f = folded[b]
-                at += 1
-                if f != 0:
-                    if kind == SEPARATOR:
-                        kind = WORD
-                        token = o
-                    out[o] = f
-                    o += 1
-                elif kind == WORD:
-                    starts[count] = token
-                    ends[count] = o
-                    count += 1
-                    kind = SEPARATOR
+            if kind == SEPARATOR:
+                token = o
+            # So far no more than limit + 1 tokens can end: each takes two bytes.
+            stop = min(size, at + 2 * (limit - count) + 1)
+            at, o, count, token, inside = _ascii_run(text, at, stop, folded, out, o, starts, ends, count, token, kind)
+            kind = WORD if inside else SEPARATOR
             continue
         code, width = decode(text, at, size)
         at += width
@@ -231,12 +259,3 @@ def _end_of_run(
     starts[count] = unit[(units - ngram) % MAX_NGRAM] if units >= ngram else token
     ends[count] = end
     return count + 1
-
-
-@njit(nogil=True, cache=True)
-def hash_tokens(canonical: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """XXH64 of every token's canonical bytes."""
-    hashes = np.empty(starts.size, dtype=np.uint64)
-    for i in range(starts.size):
-        hashes[i] = hash_bytes(canonical, starts[i], ends[i], np.uint64(0))
-    return hashes
