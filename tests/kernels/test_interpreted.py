@@ -1,4 +1,4 @@
-"""The same tests on the same kernels with the JIT off: where both agree, neither compiler nor interpreter is at fault."""
+"""The same tests on the same kernels with the JIT off."""
 
 import os
 import subprocess

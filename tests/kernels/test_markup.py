@@ -104,19 +104,8 @@ def test_main_content_leaves_out_navigation_and_lists_of_links() -> None:
         b"<nav>Home News</nav><header>Site</header><div><a href=1>One</a> <a href=2>Two</a></div>"
         b"<p>A paragraph with <a href=3>one link</a> among many words that are none.</p><footer>Imprint</footer>"
     )
-    assert visible(page, main=True).split() == [
-        "A",
-        "paragraph",
-        "with",
-        "one",
-        "link",
-        "among",
-        "many",
-        "words",
-        "that",
-        "are",
-        "none.",
-    ]
+    text = "A paragraph with one link among many words that are none."
+    assert " ".join(visible(page, main=True).split()) == text
     assert "Home" in visible(page)
 
 
