@@ -82,9 +82,12 @@ def _from_fields(fields: Any) -> Page:
         raise InvalidPage(f"expected an object with url and html or text, got a {type(fields).__name__}")
     html = fields.get("html")
     text = _optional_text(fields, "text")
+    charset = _optional_text(fields, "charset")
     if isinstance(html, str):
         # Lone surrogates are legal in JSON strings but not in UTF-8.
         html = html.encode("utf-8", "replace")
+        # Decoded before it came to us: what the page or the server says of its bytes is no longer true.
+        charset = "utf-8"
     if html is not None and not isinstance(html, bytes):
         raise InvalidPage(f"html: expected text or bytes, got a {type(html).__name__}")
     if (html is None) == (text is None):
@@ -95,7 +98,7 @@ def _from_fields(fields: Any) -> Page:
         text=text,
         fetched_at=_optional_text(fields, "fetched_at"),
         content_type=_optional_text(fields, "content_type"),
-        charset=_optional_text(fields, "charset"),
+        charset=charset,
         crawl=_optional_text(fields, "crawl"),
     )
 

@@ -14,8 +14,6 @@ from neardup.tables import tables
 from neardup.types import Page
 
 NOT_TEXT: Final = "not text"
-EMPTY: Final = "empty"
-TOO_SHORT: Final = "too short"
 
 _TEXT_TYPES: Final = ("application/xhtml+xml", "application/xml", "application/json", "application/javascript")
 _PLAIN_TYPES: Final = ("text/plain", "text/markdown", "text/csv", "application/json")
@@ -82,20 +80,20 @@ def read_text(page: Page, limits: Limits, *, main_content: bool = False) -> Text
         cut.append(limits.over("bytes", limits.bytes))
         data = data[: limits.bytes]
     if page.text is not None:
-        return _text(np.frombuffer(data, dtype=np.uint8), cut)
+        return Text(np.frombuffer(data, dtype=np.uint8), tuple(cut))
     codec = charset_of(data, page.charset, page.content_type)
     data = to_utf8(data, codec)
     if not content_type and b"\0" in data[:512]:
         return Text(_NOTHING, skipped=NOT_TEXT)
     markup = np.frombuffer(data, dtype=np.uint8)
     if content_type in _PLAIN_TYPES:
-        return _text(markup, cut)
+        return Text(markup, tuple(cut))
     text, deepest = _visible(markup, limits.nesting, main_content)
     if main_content and not text.size:
         text, deepest = _visible(markup, limits.nesting, False)  # a page of links: better all of it than nothing
     if deepest > limits.nesting:
         cut.append(limits.over("nesting", limits.nesting))
-    return _text(text, cut)
+    return Text(text, tuple(cut))
 
 
 def _visible(markup: NDArray[np.uint8], nesting: int, main: bool) -> tuple[NDArray[np.uint8], int]:
@@ -105,10 +103,6 @@ def _visible(markup: NDArray[np.uint8], nesting: int, main: bool) -> tuple[NDArr
         markup, known.tag_keys, known.tag_flags, known.reference_keys, known.reference_codes, main, nesting, out
     )
     return out[:size], deepest
-
-
-def _text(utf8: NDArray[np.uint8], cut: list[str]) -> Text:
-    return Text(utf8, tuple(cut), None if utf8.size else EMPTY)
 
 
 def _is_text(content_type: str) -> bool:

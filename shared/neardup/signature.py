@@ -16,13 +16,16 @@ from neardup.errors import SettingsError
 from neardup.features import FeatureChoices, features_of
 from neardup.fingerprint import Fingerprint, fingerprint_of
 from neardup.identity import Checksums, checksum_of_content, checksum_of_hashes
-from neardup.reading import TOO_SHORT, Limits, Text, read_text
+from neardup.reading import Limits, Text, read_text
 from neardup.shingles import shingles_of
 from neardup.sketch import Sample, min_s, mips_of, sample_of, super_shingles
 from neardup.spotsigs import SpotSignatures, spot_signatures
 from neardup.tables import tables
 from neardup.tokens import Tokens, tokens_of
 from neardup.types import Page
+
+EMPTY: Final = "empty"
+TOO_SHORT: Final = "too short"
 
 SCHEME: Final = 1
 """Goes up when the code makes other signatures from the same choices. Golden vectors in the tests pin it."""
@@ -143,7 +146,9 @@ class Signatures:
             checksum_of_content(page.content), checksum_of_hashes(tokens.hashes), checksum_of_hashes(sample.values)
         )
         features = features_of(tokens, choices.features)
-        skipped = text.skipped or (TOO_SHORT if len(features) < choices.least_features else None)
+        skipped = text.skipped
+        if skipped is None and len(features) < choices.least_features:
+            skipped = TOO_SHORT if len(tokens) else EMPTY
         if skipped is not None:
             return Signature(checksums, len(tokens), skipped=skipped, cut=cut)
         return Signature(
