@@ -11,8 +11,8 @@ from neardup.signature import Choices, Signatures
 from neardup.types import Page
 from tests.pages import mutated
 
-COUNT = int(os.environ.get("NEARDUP_FUZZ_PAGES", "2000"))
-"""20,000 for the whole of it."""
+COUNT = int(os.environ.get("NEARDUP_FUZZ_PAGES", "20000"))
+"""Ten seconds or so; fewer for a quick look."""
 
 MOST_GROWTH_MB = 200
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neardup.idf import ONE, IdfTable
 from neardup.kernels.shingling import counted, distinct, ngrams
 from neardup.languages import Stems, language_of, stemmer_version, stop_words
+from neardup.scratch import SALT
 from neardup.tokens import Tokens
 
 PRESENCE: Final = "presence"
@@ -77,8 +78,8 @@ def features_of(tokens: Tokens, choices: FeatureChoices) -> Features:
     grams = [ngrams(words, n) for n in choices.phrases]
     hashes = grams[0] if len(grams) == 1 else np.concatenate(grams)
     if choices.weighting == PRESENCE:
-        return Features(distinct(hashes), None)
-    hashes, counts = counted(hashes)
+        return Features(distinct(hashes, SALT), None)
+    hashes, counts = counted(hashes, SALT)
     return Features(hashes, _weights(hashes, np.minimum(counts, _MOST_COUNTED), choices))
 
 

@@ -1,10 +1,17 @@
-"""Buffers that a thread uses again for every page: fresh memory for each would cost more than the work on it."""
+"""What kernels work with and no result depends on: buffers that a thread uses again for every page, and a salt.
 
+Fresh memory for each page would cost more than the work on it.
+"""
+
+import secrets
 import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+SALT = np.uint64(secrets.randbits(64) | 1)
+"""For the kernels' hash tables. Another one in every process; no result depends on it."""
 
 _KEPT_BYTES = 64 * 2**20
 """A buffer that one huge page needed is not kept."""

@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels.shingling import common, distinct, ngrams
+from neardup.scratch import SALT
 from neardup.tokens import Tokens
 
 
 def shingles_of(tokens: Tokens, w: int) -> NDArray[np.uint64]:
     """S(D, w) by hash, in the order of first occurrence. A document shorter than w is one shingle."""
     hashes = tokens.hashes
-    found: NDArray[np.uint64] = distinct(ngrams(hashes, max(min(w, hashes.size), 1)))
+    found: NDArray[np.uint64] = distinct(ngrams(hashes, max(min(w, hashes.size), 1)), SALT)
     return found
 
 

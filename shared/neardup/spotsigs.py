@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.shingling import common_counted, counted, spots
 from neardup.languages import stop_words
+from neardup.scratch import SALT
 from neardup.tokens import Tokens
 
 
@@ -29,7 +30,7 @@ class SpotSignatures:
 def spot_signatures(tokens: Tokens, *, distance: int = 1, chain: int = 2) -> SpotSignatures:
     """Every stop word followed by `chain` words that are none, `distance` such words apart."""
     stop = stop_words().among(tokens.hashes)
-    hashes, counts = counted(spots(tokens.hashes, stop, distance, chain))
+    hashes, counts = counted(spots(tokens.hashes, stop, distance, chain), SALT)
     order = np.argsort(hashes)
     return SpotSignatures(hashes[order], counts[order])
 

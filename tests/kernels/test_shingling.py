@@ -8,6 +8,8 @@ from tests import naive
 # Few values, so that they repeat; 0 is the mark of a free slot; leading zeros all fall into one slot.
 VALUES = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1), st.just(2**64 - 1)), max_size=60)
 
+SALTS = st.integers(0, 2**63 - 1).map(lambda half: 2 * half + 1)
+
 
 def array(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.array(values, dtype=np.uint64)
@@ -18,14 +20,14 @@ def test_ngrams(values: list[int], n: int) -> None:
     assert shingling.ngrams(array(values), n).tolist() == naive.ngrams(values, n)
 
 
-@given(VALUES)
-def test_distinct_keeps_the_order(values: list[int]) -> None:
-    assert shingling.distinct(array(values)).tolist() == naive.distinct(values)
+@given(VALUES, SALTS)
+def test_distinct_keeps_the_order(values: list[int], salt: int) -> None:
+    assert shingling.distinct(array(values), np.uint64(salt)).tolist() == naive.distinct(values)
 
 
-@given(VALUES)
-def test_counted(values: list[int]) -> None:
-    hashes, counts = shingling.counted(array(values))
+@given(VALUES, SALTS)
+def test_counted(values: list[int], salt: int) -> None:
+    hashes, counts = shingling.counted(array(values), np.uint64(salt))
     assert list(zip(hashes.tolist(), counts.tolist(), strict=True)) == list(naive.counted(values).items())
 
 

@@ -34,6 +34,12 @@ FNV_START = np.uint64(7)
 _LT, _GT, _AMP, _SLASH, _QUOTE, _TICK, _EQUALS, _BANG, _DASH = 60, 62, 38, 47, 34, 39, 61, 33, 45
 _P_KEY = (np.uint64(7) * np.uint64(0x100000001B3) & np.uint64(0xFFFFFFFFFFFFFFFF)) ^ np.uint64(112)
 
+# What a byte ends, looked up rather than compared: white space 1, the name of a tag 2, the name of an attribute 4.
+_ENDS = np.zeros(256, dtype=np.uint8)
+_ENDS[[9, 10, 12, 13, 32]] = 7
+_ENDS[[_SLASH, _GT]] = 6
+_ENDS[_EQUALS] = 4
+
 _STYLE = np.frombuffer(b"style", dtype=np.uint8)
 _HIDDEN = np.frombuffer(b"hidden", dtype=np.uint8)
 _DISPLAY_NONE = np.frombuffer(b"display:none", dtype=np.uint8)
@@ -48,11 +54,6 @@ _REMAP = np.array(
     ],
     dtype=np.int64,
 )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
-def _space(b: int) -> bool:
-    return b == 32 or (9 <= b <= 13 and b != 11)
 
 
 @njit(nogil=True, cache=True)
@@ -114,8 +115,7 @@ def _named(html: NDArray[np.uint8], at: int, name: int, length: int) -> bool:
             return False
     if at + length == html.size:
         return True
-    after = np.int64(html[at + length])
-    return _space(after) or after == _SLASH or after == _GT
+    return _ENDS[html[at + length]] & 2 != 0
 
 
 @njit(nogil=True, cache=True)
@@ -161,7 +161,7 @@ def _hides(html: NDArray[np.uint8], start: int, end: int) -> bool:
 @njit(nogil=True, cache=True)
 def _matches(html: NDArray[np.uint8], at: int, end: int, text: NDArray[np.uint8]) -> bool:
     for i in range(text.size):
-        while at < end and _space(np.int64(html[at])):
+        while at < end and _ENDS[html[at]] & 1:
             at += 1
         if at >= end:
             return False
@@ -179,7 +179,7 @@ def _attributes(html: NDArray[np.uint8], at: int) -> tuple[int, bool, bool]:
     hidden = False
     while True:
         slash = False
-        while at < size and (_space(np.int64(html[at])) or html[at] == _SLASH):
+        while at < size and _ENDS[html[at]] & 2 and html[at] != _GT:
             slash = html[at] == _SLASH
             at += 1
         if at >= size:
@@ -189,21 +189,20 @@ def _attributes(html: NDArray[np.uint8], at: int) -> tuple[int, bool, bool]:
         name = at
         at += 1
         while at < size:
-            b = html[at]
-            if b == _EQUALS or b == _GT or b == _SLASH or _space(np.int64(b)):
+            if _ENDS[html[at]] & 4:
                 break
             at += 1
         length = at - name
         hiding = length == 6 and _spelled(html, name, _HIDDEN)
         hidden = hidden or hiding
-        while at < size and _space(np.int64(html[at])):
+        while at < size and _ENDS[html[at]] & 1:
             at += 1
         if at >= size:
             return size + 1, hidden, False
         if html[at] != _EQUALS:
             continue
         at += 1
-        while at < size and _space(np.int64(html[at])):
+        while at < size and _ENDS[html[at]] & 1:
             at += 1
         if at >= size:
             return size + 1, hidden, False
@@ -215,7 +214,7 @@ def _attributes(html: NDArray[np.uint8], at: int) -> tuple[int, bool, bool]:
             at += 1
         else:
             value = at
-            while at < size and html[at] != _GT and not _space(np.int64(html[at])):
+            while at < size and html[at] != _GT and not _ENDS[html[at]] & 1:
                 at += 1
             end = at
         if length == 5 and not hidden and _spelled(html, name, _STYLE):
@@ -401,7 +400,7 @@ def visible_text(
         key = FNV_START
         while at < size:
             b = np.int64(html[at])
-            if b == _GT or b == _SLASH or _space(b):
+            if _ENDS[html[at]] & 2:
                 break
             key = key * FNV ^ np.uint64(b | 32 if _letter(b) else b)
             at += 1

@@ -1,4 +1,8 @@
-"""n-grams of token hashes, and sets and bags of hashes in open-addressed tables."""
+"""n-grams of token hashes, and sets and bags of hashes in open-addressed tables.
+
+Tables pick a slot by the leading bits of hash times salt. With a salt that nobody outside knows, nobody can make a page
+whose words all fall into one slot, which would take quadratic time.
+"""
 
 # Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
 # mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
@@ -35,9 +39,8 @@ def _table_bits(count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Each value once, in the order of first occurrence."""
-    # A slot is picked by the leading bits: hashes are uniform, so there is nothing to mix.
+def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
+    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
     bits = _table_bits(hashes.size)
     shift = np.uint64(64 - bits)
     mask = (1 << bits) - 1
@@ -53,7 +56,7 @@ def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
                 out[count] = h
                 count += 1
             continue
-        slot = np.int64(h >> shift)
+        slot = np.int64(h * salt >> shift)
         while table[slot] != 0 and table[slot] != h:
             slot = (slot + 1) & mask
         # No branch on whether it is new: nothing could predict it.
@@ -64,8 +67,8 @@ def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def counted(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Each value once, in the order of first occurrence, and how often it occurs."""
+def counted(hashes: NDArray[np.uint64], salt: np.uint64) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Each value once, in the order of first occurrence, and how often it occurs. The salt is as for `distinct`."""
     bits = _table_bits(hashes.size)
     shift = np.uint64(64 - bits)
     mask = (1 << bits) - 1
@@ -75,7 +78,7 @@ def counted(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
     count = 0
     for i in range(hashes.size):
         h = hashes[i]
-        slot = np.int64(h >> shift)
+        slot = np.int64(h * salt >> shift)
         while table[slot] != 0 and out[table[slot] - 1] != h:
             slot = (slot + 1) & mask
         if table[slot] == 0:
