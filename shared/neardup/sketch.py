@@ -86,8 +86,8 @@ def _aligned(a: Sample, b: Sample) -> tuple[int, int, int]:
 
 
 def mips_of(shingles: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
-    """The MIPs vector of length m. No shingles: every place EMPTY."""
-    vector: NDArray[np.uint32] = sketching.densify(sketching.bins(shingles, m))
+    """The MIPs vector of length m; here repeats do no harm. No shingles: every place EMPTY."""
+    vector: NDArray[np.uint32] = sketching.mips(shingles, m)
     return vector
 
 

@@ -23,7 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from neardup.features import FeatureChoices, features_of
 from neardup.fingerprint import fingerprint_of
-from neardup.shingles import shingles_of
+from neardup.kernels.shingling import ngrams
 from neardup.signature import Signatures
 from neardup.sketch import mips_of
 from neardup.tokens import tokens_of, tokens_of_text
@@ -89,7 +89,7 @@ def _sketch(texts: list[str]) -> None:
     for text in texts:
         tokens = tokens_of(np.frombuffer(text.encode(), dtype=np.uint8))
         fingerprint_of(features_of(tokens, choices))
-        mips_of(shingles_of(tokens, W), M)
+        mips_of(ngrams(tokens.hashes, W), M)  # with repeats, as the peers get them: the least is the least
 
 
 def _shingled(text: str) -> list[str]:

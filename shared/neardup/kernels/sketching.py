@@ -97,6 +97,12 @@ def densify(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 @njit(nogil=True, cache=True)
+def mips(hashes: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
+    """The densified bins: a MIPs vector of length m. Repeats among the hashes change nothing."""
+    return densify(bins(hashes, m))
+
+
+@njit(nogil=True, cache=True)
 def groups(values: NDArray[np.uint32], k: int, s: int) -> NDArray[np.uint64]:
     """Broder 2000 §3: k groups of s values each, and the hash of each group with its number."""
     out = np.empty(k, dtype=np.uint64)
