@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels import markup, tokenizing
+from neardup.kernels import markup, references, tokenizing
 
 FILE: Final = Path(__file__).with_name("tables.npz")
 
@@ -105,9 +105,9 @@ def element_flags() -> dict[str, int]:
 
 def name_key(name: str) -> int:
     """The key of a name: FNV over its bytes, as the kernel computes it on the way."""
-    key = int(markup.FNV_START)
+    key = int(references.FNV_START)
     for byte in name.encode():
-        key = (key * int(markup.FNV) ^ byte) & 0xFFFFFFFFFFFFFFFF
+        key = (key * int(references.FNV) ^ byte) & 0xFFFFFFFFFFFFFFFF
     return key
 
 
