@@ -44,7 +44,11 @@ lint: $(VENV)/stamp
 demo: $(VENV)/stamp
 	$(BIN)/neardup demo
 
-bench: $(VENV)/stamp
+$(VENV)/bench: deploy/lock/bench.txt $(VENV)/stamp
+	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/bench.txt
+	@touch $@
+
+bench: $(VENV)/bench
 	$(BIN)/python tests/bench/run.py $(NAME)
 
 up: $(VENV)/stamp
@@ -61,6 +65,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
         --no-emit-index-url --no-emit-find-links pyproject.toml
 lock:
 	$(LOCK) --group dev --output-file deploy/lock/dev.txt
+	$(LOCK) --group bench --constraint deploy/lock/dev.txt --output-file deploy/lock/bench.txt
 	$(LOCK) --group build --constraint deploy/lock/dev.txt --output-file deploy/lock/runtime.txt
 
 clean:

@@ -55,6 +55,17 @@ def test_html_in_msgpack_may_be_bytes_of_any_charset() -> None:
     assert read_msgpack({"url": URL, "html": b"caf\xe9"}) == Page(URL, html=b"caf\xe9")
 
 
+def test_html_that_came_as_text_is_utf_8_whatever_it_says_of_itself() -> None:
+    read = read_json({"url": URL, "html": "<meta charset=latin-1>é", "charset": "latin-1"})
+    assert read == Page(URL, html="<meta charset=latin-1>é".encode(), charset="utf-8")
+
+
+def test_the_charset_of_a_raw_page_is_kept() -> None:
+    header = ("Content-Type", b"text/html; charset=Shift_JIS")
+    read = read_page(record(b"<p>\x93\xfa", URL.encode(), headers=(header,)))
+    assert read == Page(URL, html=b"<p>\x93\xfa", content_type="text/html; charset=Shift_JIS")
+
+
 def test_anything_else_is_the_page_itself_with_its_url_in_the_key() -> None:
     assert read_page(record(b"<html>caf\xe9", URL.encode())) == Page(URL, html=b"<html>caf\xe9")
     assert read_page(record(b"plain words", URL.encode())) == Page(URL, html=b"plain words")
@@ -67,11 +78,11 @@ def test_a_raw_page_may_start_with_any_letter(first: str) -> None:
 
 
 def test_unknown_fields_are_passed_over() -> None:
-    assert read_json({"url": URL, "html": "x", "status": 200, "links": ["a"]}) == Page(URL, html=b"x")
+    assert read_json({"url": URL, "html": "x", "status": 200, "links": ["a"]}) == Page(URL, html=b"x", charset="utf-8")
 
 
 def test_empty_content_is_a_page() -> None:
-    assert read_json({"url": URL, "html": ""}) == Page(URL, html=b"")
+    assert read_json({"url": URL, "html": ""}) == Page(URL, html=b"", charset="utf-8")
     assert read_json({"url": URL, "text": ""}) == Page(URL, text="")
 
 

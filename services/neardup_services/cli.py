@@ -14,6 +14,8 @@ from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
 from neardup_services.catalogue import SERVICES
+from neardup_services.commands.explain import explain
+from neardup_services.commands.fingerprint import fingerprint
 
 
 class _Group(click.Group):
@@ -95,6 +97,10 @@ def demo(pages: int, seed: int) -> None:
     from neardup_services.demo import demo as run
 
     click.echo(run(pages, seed, Settings.load()))
+
+
+main.add_command(fingerprint)
+main.add_command(explain)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
     ├── SettingsError          a setting has a wrong value: which, what was expected, what came
     ├── RecordError            one record is bad; it goes to dead-letters and the rest goes on
     │   ├── InvalidPage        not a page: no url, no content, not decodable
+    │   ├── OverLimit          a page with more bytes, nesting or tokens than the settings allow
     │   └── WireError          a message of ours that cannot be read
     │       ├── NotOurs        the magic bytes are missing
     │       ├── Corrupt        the checksum or the structure is wrong (truncated buffers too)
@@ -44,6 +45,12 @@ class InvalidPage(RecordError):
     """The record on the pages topic is not a page."""
 
     reason = "invalid-page"
+
+
+class OverLimit(RecordError):
+    """The page is over a limit, and the settings say to refuse it rather than to cut it."""
+
+    reason = "over-limit"
 
 
 class WireError(RecordError):

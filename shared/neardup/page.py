@@ -30,9 +30,9 @@ def read_page(record: Record) -> Page:
     value = record.value
     if not value:
         raise InvalidPage("the record has no value; expected a page")
-    declared = _declared_type(record.headers)
-    first = value[0]
-    if declared == _JSON or (declared is None and first == ord("{")):
+    header = _content_type(record.headers)
+    declared = None if header is None else header.partition(";")[0].strip().lower()
+    if declared == _JSON or (declared is None and value[:1] == b"{"):
         return _from_fields(_json(value))
     if declared in _MSGPACK or (declared is None and _starts_a_map(value)):
         return _from_fields(_msgpack(value))
@@ -42,7 +42,7 @@ def read_page(record: Record) -> Page:
         url = record.key.decode()
     except UnicodeDecodeError as error:
         raise InvalidPage(f"the key should be the page's url in UTF-8: {error}") from error
-    return Page(url=_checked_url(url), html=value, content_type=declared)
+    return Page(url=_checked_url(url), html=value, content_type=header)
 
 
 def document_id(record: Record) -> DocumentId:
@@ -63,10 +63,10 @@ def _starts_a_map(value: bytes) -> bool:
     return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
 
 
-def _declared_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
     for name, value in headers:
         if name.lower() == "content-type" and value:
-            return value.decode("latin-1").partition(";")[0].strip().lower()
+            return value.decode("latin-1")[:MAX_FIELD]
     return None
 
 
@@ -89,9 +89,12 @@ def _from_fields(fields: Any) -> Page:
         raise InvalidPage(f"expected an object with url and html or text, got a {type(fields).__name__}")
     html = fields.get("html")
     text = _optional_text(fields, "text")
+    charset = _optional_text(fields, "charset")
     if isinstance(html, str):
         # Lone surrogates are legal in JSON strings but not in UTF-8.
         html = html.encode("utf-8", "replace")
+        # Decoded before it came to us: what the page or the server says of its bytes is no longer true.
+        charset = "utf-8"
     if html is not None and not isinstance(html, bytes):
         raise InvalidPage(f"html: expected text or bytes, got a {type(html).__name__}")
     if (html is None) == (text is None):
@@ -102,7 +105,7 @@ def _from_fields(fields: Any) -> Page:
         text=text,
         fetched_at=_optional_text(fields, "fetched_at"),
         content_type=_optional_text(fields, "content_type"),
-        charset=_optional_text(fields, "charset"),
+        charset=charset,
         crawl=_optional_text(fields, "crawl"),
     )
 

@@ -36,6 +36,17 @@ def _seconds(low: float, high: float) -> Check:
     return Check(f"seconds from {low:g} to {high:g}", float, lambda value: low <= value <= high)
 
 
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+_YES_OR_NO: Final = Check("true or false", _boolean)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("+"))
+
+
 def _choice(*options: str) -> Check:
     return Check("one of " + ", ".join(options), str, lambda value: value in options)
 
@@ -103,6 +114,29 @@ class Settings:
         168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"
     )
 
+    main_content: bool = _setting(False, _YES_OR_NO, "read only the main content of a page, no navigation")
+    page_bytes: int = _setting(8 * 2**20, _whole(1, 2**30), "of a page, more are over the limit")
+    page_nesting: int = _setting(512, _whole(1, 100_000), "open elements at once, more are over the limit")
+    page_tokens: int = _setting(200_000, _whole(1, 2**30), "of a page, more are over the limit")
+    over_limit: str = _setting("cut", _choice("cut", "reject"), "a page over a limit is cut, or goes to dead-letters")
+    phrases: tuple[int, ...] = _setting(
+        (1,),
+        Check(
+            "lengths of phrases from 1 to 8, as in 1 or 1+2",
+            _numbers,
+            lambda value: bool(value) and all(1 <= n <= 8 for n in value),
+        ),
+        "words in a feature of the fingerprint",
+    )
+    weighting: str = _setting(
+        "presence", _choice("presence", "tf", "log-tf", "tf-idf"), "what a feature weighs in the fingerprint"
+    )
+    idf_table: str = _setting("", _TEXT, "file with the frequencies for tf-idf")
+    drop_stop_words: bool = _setting(False, _YES_OR_NO, "leave stop words out of the features")
+    stem: bool = _setting(False, _YES_OR_NO, "features are stems of words (Snowball)")
+    language: str = _setting("detect", _NAME, "of stop words and stems, or detect")
+    shingle_words: int = _setting(3, _whole(1, 64), "words in a shingle")
+
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
     poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
@@ -168,14 +202,15 @@ def _from_file(path: str | None) -> dict[str, Any]:
     for name, value in table.items():
         if name not in known:
             raise SettingsError(f"{path}: no setting is called {name!r}; `neardup settings` lists them")
-        values[name] = _parse(f"{path}: {name}", known[name].metadata, str(value))
+        text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+        values[name] = _parse(f"{path}: {name}", known[name].metadata, text)
     return values
 
 
 def _parse(where: str, metadata: Mapping[str, Any], text: str) -> Any:
     try:
         return metadata["check"].parse(text)
-    except ValueError as error:
+    except (ValueError, KeyError) as error:
         raise _wrong(where, metadata, text) from error
 
 
@@ -191,4 +226,6 @@ def _wrong(where: str, metadata: Mapping[str, Any], value: Any) -> SettingsError
 def _shown(metadata: Mapping[str, Any], value: Any) -> str:
     if metadata["secret"]:
         return "(secret)" if value else ""
-    return str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)

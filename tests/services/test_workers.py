@@ -10,7 +10,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import broker as kafka
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
 from neardup.page import write_page
-from neardup.settings import Settings, variable_of
+from neardup.settings import Settings
 from neardup.topics import Topics
 from neardup.types import Kind, Page, Verdict
 from neardup.verdict import read_verdict
@@ -96,7 +95,7 @@ def deployment(kafka_settings: Settings, tmp_path: Path) -> Iterator[Deployment]
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    return {variable_of(each.name): str(getattr(settings, each.name)) for each in fields(settings)}
+    return {variable: value for variable, value, _ in settings.describe()}
 
 
 def test_topics_are_created_idempotently_and_differences_told(deployment: Deployment) -> None:

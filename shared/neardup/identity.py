@@ -1,0 +1,46 @@
+"""Broder's three levels of identity (Broder 1997, "Identical documents"): bytes, canonical tokens, selected shingles.
+
+Each is one checksum, so that copies are found by looking up, and each level implies the next. XXH3 is not
+cryptographic, and need not be: who wants a page called a copy of another can copy it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from neardup.types import Relation
+
+CHECKSUM_BYTES: Final = 16
+NAME: Final = "xxh3-128"
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """Of the content as it came, of its tokens, of the shingles in its sketch."""
+
+    content: bytes
+    tokens: bytes
+    shingles: bytes
+
+    def relation_to(self, other: "Checksums") -> Relation | None:
+        """The strongest level on which two documents are the same."""
+        if self.content == other.content:
+            return Relation.IDENTICAL
+        if self.tokens == other.tokens:
+            return Relation.SAME_TEXT
+        if self.shingles == other.shingles:
+            return Relation.SAME_SHINGLES
+        return None
+
+
+def checksum_of_content(content: bytes) -> bytes:
+    """Of the page as it came."""
+    return xxhash.xxh3_128_digest(content)
+
+
+def checksum_of_hashes(hashes: NDArray[np.uint64]) -> bytes:
+    """Of hashes in their order; the same on machines of either byte order."""
+    return xxhash.xxh3_128_digest(hashes.astype("<u8", copy=False).tobytes())

@@ -1,0 +1,187 @@
+"""n-grams of token hashes, and sets and bags of hashes in open-addressed tables.
+
+Tables pick a slot by the leading bits of hash times salt. With a salt that nobody outside knows, nobody can make a page
+whose words all fall into one slot, which would take quadratic time.
+"""
+
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.hashing import hash_three, hash_words
+
+
+@njit(nogil=True, cache=True)
+def ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
+    """The hash of every n successive tokens, in order, repeats included; n = 1 is the tokens themselves."""
+    if n == 1:
+        return tokens
+    count = max(tokens.size - n + 1, 0)
+    out = np.empty(count, dtype=np.uint64)
+    if n == 3:  # by far the commonest: spare it the loop over words
+        for i in range(count):
+            out[i] = hash_three(tokens[i], tokens[i + 1], tokens[i + 2])
+        return out
+    for i in range(count):
+        out[i] = hash_words(tokens, i, i + n, np.uint64(0))
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _table_bits(count: int) -> int:
+    bits = 4
+    while (1 << bits) < 2 * count:
+        bits += 1
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
+    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
+    bits = _table_bits(hashes.size)
+    shift = np.uint64(64 - bits)
+    mask = (1 << bits) - 1
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    out = np.empty(hashes.size, dtype=np.uint64)
+    count = 0
+    zero_seen = False
+    for i in range(hashes.size):
+        h = hashes[i]
+        if h == 0:  # zero marks a free slot
+            if not zero_seen:
+                zero_seen = True
+                out[count] = h
+                count += 1
+            continue
+        slot = np.int64(h * salt >> shift)
+        while table[slot] != 0 and table[slot] != h:
+            slot = (slot + 1) & mask
+        # No branch on whether it is new: nothing could predict it.
+        out[count] = h
+        count += table[slot] == 0
+        table[slot] = h
+    return out[:count]
+
+
+@njit(nogil=True, cache=True)
+def counted(hashes: NDArray[np.uint64], salt: np.uint64) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Each value once, in the order of first occurrence, and how often it occurs. The salt is as for `distinct`."""
+    bits = _table_bits(hashes.size)
+    shift = np.uint64(64 - bits)
+    mask = (1 << bits) - 1
+    table = np.zeros(1 << bits, dtype=np.int32)  # 1 + place in out
+    out = np.empty(hashes.size, dtype=np.uint64)
+    counts = np.empty(hashes.size, dtype=np.int64)
+    count = 0
+    for i in range(hashes.size):
+        h = hashes[i]
+        slot = np.int64(h * salt >> shift)
+        while table[slot] != 0 and out[table[slot] - 1] != h:
+            slot = (slot + 1) & mask
+        if table[slot] == 0:
+            out[count] = h
+            counts[count] = 1
+            count += 1
+            table[slot] = count
+        else:
+            counts[table[slot] - 1] += 1
+    return out[:count], counts[:count]
+
+
+@njit(nogil=True, cache=True)
+def places(sorted_keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Where each hash stands among the sorted keys, -1 if it does not."""
+    out = np.empty(hashes.size, dtype=np.int64)
+    for i in range(hashes.size):
+        low = 0
+        high = sorted_keys.size
+        while low < high:
+            middle = (low + high) // 2
+            if sorted_keys[middle] < hashes[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low if low < sorted_keys.size and sorted_keys[low] == hashes[i] else -1
+    return out
+
+
+@njit(nogil=True, cache=True)
+def marks(filter_bits: NDArray[np.uint8], keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which hashes are among the sorted keys. `filter_bits` has a 1 at the leading 16 bits of every key."""
+    out = np.zeros(hashes.size, dtype=np.bool_)
+    for i in range(hashes.size):
+        if filter_bits[np.int64(hashes[i] >> np.uint64(48))]:
+            place = np.searchsorted(keys, hashes[i])
+            out[i] = place < keys.size and keys[place] == hashes[i]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def common(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
+    """How many values two sorted arrays without repeats share."""
+    i = 0
+    j = 0
+    count = 0
+    while i < a.size and j < b.size:
+        if a[i] == b[j]:
+            count += 1
+            i += 1
+            j += 1
+        elif a[i] < b[j]:
+            i += 1
+        else:
+            j += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def common_counted(
+    a: NDArray[np.uint64], a_counts: NDArray[np.int64], b: NDArray[np.uint64], b_counts: NDArray[np.int64]
+) -> int:
+    """Size of the intersection of two bags, each given by sorted values and their counts."""
+    i = 0
+    j = 0
+    count = np.int64(0)
+    while i < a.size and j < b.size:
+        if a[i] == b[j]:
+            count += min(a_counts[i], b_counts[j])
+            i += 1
+            j += 1
+        elif a[i] < b[j]:
+            i += 1
+        else:
+            j += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def spots(tokens: NDArray[np.uint64], stop: NDArray[np.bool_], distance: int, chain: int) -> NDArray[np.uint64]:
+    """The hash of every stop word with its chain: `chain` words that are no stop words, `distance` apart.
+
+    Distances are counted in words that are no stop words. Too near the end there is no chain.
+    """
+    plain = np.empty(tokens.size, dtype=np.uint64)  # the words that are no stop words
+    count = 0
+    for i in range(tokens.size):
+        plain[count] = tokens[i]
+        count += not stop[i]
+    out = np.empty(tokens.size, dtype=np.uint64)
+    words = np.empty(chain + 1, dtype=np.uint64)
+    found = 0
+    passed = 0
+    for i in range(tokens.size):
+        if not stop[i]:
+            passed += 1
+            continue
+        first = passed + distance - 1
+        if first + (chain - 1) * distance >= count:
+            break
+        words[0] = tokens[i]
+        for j in range(chain):
+            words[j + 1] = plain[first + j * distance]
+        out[found] = hash_words(words, 0, chain + 1, np.uint64(0))
+        found += 1
+    return out[:found]

@@ -1,0 +1,44 @@
+import numpy as np
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.kernels import hashing, murmur
+from tests import naive
+
+WORDS = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+SEEDS = st.integers(0, 2**64 - 1)
+
+
+@given(st.binary(max_size=200), st.integers(0, 40), SEEDS)
+def test_bytes_hash_as_the_library_does(data: bytes, skipped: int, seed: int) -> None:
+    array = np.frombuffer(data, dtype=np.uint8)
+    start = min(skipped, len(data))
+    comp = hashing.hash_bytes(array, start, len(data), np.uint64(seed))
+    assert int(comp) == xxhash.xxh64_intdigest(data[start:], seed=seed)
+
+
+@given(WORDS, SEEDS)
+def test_words_hash_as_their_bytes(words: list[int], seed: int) -> None:
+    comp = hashing.hash_words(np.array(words, dtype=np.uint64), 0, len(words), np.uint64(seed))
+    assert int(comp) == naive.xxh64(naive.pack(words), seed)
+
+
+@given(WORDS, SEEDS)
+def test_each_word_hashes_alone(words: list[int], seed: int) -> None:
+    comp = hashing.hash_each(np.array(words, dtype=np.uint64), np.uint64(seed))
+    assert comp.tolist() == [naive.xxh64(naive.pack([word]), seed) for word in words]
+
+
+@given(st.binary(max_size=60), st.integers(0, 20))
+def test_tokens_hash_as_the_library_does(data: bytes, skipped: int) -> None:
+    start = min(skipped, len(data))
+    array = np.frombuffer(data + b"x" * murmur.SLACK, dtype=np.uint8)
+    assert int(murmur.hash_token(array, start, len(data))) == naive.murmur3(data[start:])
+
+
+def test_published_vectors() -> None:
+    empty = np.zeros(0, dtype=np.uint8)
+    abc = np.frombuffer(b"abc", dtype=np.uint8)
+    assert int(hashing.hash_bytes(empty, 0, 0, np.uint64(0))) == 0xEF46DB3751D8E999
+    assert int(hashing.hash_bytes(abc, 0, 3, np.uint64(0))) == 0x44BC2CF5AD770999

@@ -1,0 +1,73 @@
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.tables import tables
+from neardup.tokens import tokens_of, tokens_of_text
+from tests import naive
+
+# What this Python does not know it cannot be a twin for: its Unicode may be older or newer than the tables.
+_KNOWN = st.characters(codec="utf-8").filter(lambda char: unicodedata.category(char) != "Cn" and _in_tables(char))
+_TRICKY = st.sampled_from(
+    "aZ ß İ ſ ﬁ ½ Å é \u0301\u0323\u0327\u0345\u200d\u00ad 漢 字 か ㍿ ｶﾞ กำ \u0e33 한 \U0001d400 \ufdfa ·'_-"
+)
+TEXT = st.text(st.one_of(_TRICKY, _KNOWN, st.characters(max_codepoint=127)), max_size=60)
+
+
+def _in_tables(char: str) -> bool:
+    known = tables()
+    code = ord(char)
+    assigned = bool(known.stage2[int(known.stage1[code >> 8]) * 256 + (code & 255)])
+    return assigned or unicodedata.category(char)[0] in "ZPSC"
+
+
+@given(TEXT, st.integers(1, 4))
+def test_tokens_equal_the_twins(text: str, ngram: int) -> None:
+    ref = naive.canonical_tokens(text.encode(), ngram)
+    comp = tokens_of_text(text, character_ngram=ngram)
+    assert comp.words() == ref
+    assert comp.hashes.tolist() == [naive.murmur3(token.encode()) for token in ref]
+
+
+@given(st.lists(st.one_of(st.binary(max_size=6), TEXT.map(str.encode)), max_size=8).map(b"".join))
+def test_wrong_utf8_separates(data: bytes) -> None:
+    assert tokens_of(np.frombuffer(data, dtype=np.uint8)).words() == naive.canonical_tokens(data, 2)
+
+
+@given(TEXT, st.integers(0, 10))
+def test_no_more_tokens_than_the_limit(text: str, limit: int) -> None:
+    ref = naive.canonical_tokens(text.encode(), 2)
+    comp = tokens_of(np.frombuffer(text.encode(), dtype=np.uint8), limit=limit)
+    assert comp.words() == ref[:limit]
+    assert comp.cut == (len(ref) > limit)
+
+
+def test_text_that_grows_finds_room() -> None:
+    text = "\ufdfa" * 2000 + " ㍿" * 2000  # 3 bytes become 33, and one character four
+    assert tokens_of_text(text).words() == naive.canonical_tokens(text.encode(), 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("STRASSE", "straße"),
+        ("é", "e\u0301"),
+        ("a\u0323\u0301", "a\u0301\u0323"),
+        ("ＦＵＬＬ　ｗｉｄｔｈ", "full width"),
+        ("soft\u00adhyphen", "softhyphen"),
+        ("ﬁn", "fin"),
+        ("ΑΣ", "ας"),
+        ("㍿", "株式会社"),
+        ("ｶﾞｷﾞ", "ガギ"),
+    ],
+)
+def test_spellings_of_the_same_text(one: str, other: str) -> None:
+    assert tokens_of_text(one).words() == tokens_of_text(other).words()
+
+
+def test_scripts_without_spaces_become_character_ngrams() -> None:
+    assert tokens_of_text("near漢字検索 dup").words() == ["near", "漢字", "字検", "検索", "dup"]
+    assert tokens_of_text("字").words() == ["字"]

@@ -1,0 +1,196 @@
+"""Slow, obvious twins of every kernel. They share no code with what they check but the frozen choices of names."""
+
+import math
+import struct
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count as counting
+from typing import Any
+
+import mmh3
+import xxhash
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from neardup.kernels import markup
+from neardup.tables import element_flags
+from tables.generate import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
+
+MASK = 2**64 - 1
+
+
+def xxh64(data: bytes, seed: int = 0) -> int:
+    """The library of that name."""
+    return xxhash.xxh64_intdigest(data, seed=seed)
+
+
+def murmur3(data: bytes) -> int:
+    """The library of that name."""
+    first: int = mmh3.hash64(data, signed=False)[0]
+    return first
+
+
+def pack(words: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(words)}Q", *words)
+
+
+def canonical_tokens(data: bytes, ngram: int) -> list[str]:
+    """Fold and decompose every character, order the marks, cut."""
+    pieces = [piece for char in data.decode("utf-8", "replace") for piece in _pieces(char)]
+    tokens: list[str] = []
+    run: list[str] = []  # units: a character and its marks
+    kind = SEPARATOR
+
+    def end() -> None:
+        if kind == WORD:
+            tokens.append("".join(run))
+        elif kind == UNSPACED:
+            tokens.extend(["".join(run[i : i + ngram]) for i in range(max(len(run) - ngram, 0) + 1)])
+        run.clear()
+
+    for piece in pieces:
+        what = class_of(ord(piece))
+        if what == MARK:
+            if kind != SEPARATOR:
+                run[-1] = _with_mark(run[-1], piece)
+            continue
+        if what != kind:
+            end()
+            kind = what
+        if what != SEPARATOR:
+            run.append(piece)
+    end()
+    return tokens
+
+
+def _pieces(char: str) -> str:
+    return "" if class_of(ord(char)) == IGNORABLE else canonical(ord(char))
+
+
+def _with_mark(unit: str, mark: str) -> str:
+    rank = unicodedata.combining(mark)
+    place = len(unit)
+    if rank:
+        while place and len(unit) - place < 30 and unicodedata.combining(unit[place - 1]) > rank:
+            place -= 1
+    return unit[:place] + mark + unit[place:]
+
+
+def ngrams(hashes: Sequence[int], n: int) -> list[int]:
+    if n == 1:
+        return list(hashes)
+    return [xxh64(pack(hashes[i : i + n])) for i in range(len(hashes) - n + 1)]
+
+
+def distinct(values: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(values))
+
+
+def counted(values: Sequence[int]) -> dict[int, int]:
+    return dict(Counter(values))
+
+
+def spots(tokens: Sequence[int], stop: Sequence[bool], distance: int, chain: int) -> list[int]:
+    found = []
+    for i, token in enumerate(tokens):
+        if stop[i]:
+            rest = [other for other, stops in zip(tokens[i + 1 :], stop[i + 1 :], strict=True) if not stops]
+            words = rest[distance - 1 :: distance][:chain]
+            if len(words) == chain:
+                found.append(xxh64(pack([token, *words])))
+    return found
+
+
+def votes(hashes: Sequence[int], weights: Sequence[int], width: int) -> list[int]:
+    """Sood 2011, Algorithm 1, lines 1 to 11."""
+    sums = [0] * width
+    for feature, weight in zip(hashes, weights, strict=True):
+        bits = feature | xxh64(pack([feature]), 1) << 64
+        for j in range(width):
+            sums[j] += weight if bits >> j & 1 else -weight
+    return sums
+
+
+def simhash(sums: Sequence[int]) -> int:
+    """Algorithm 1, lines 12 to 19."""
+    return sum(1 << j for j, weight in enumerate(sums) if weight >= 0)
+
+
+def smallest(values: Sequence[int], s: int) -> list[int]:
+    return sorted(values)[:s]
+
+
+def divisible(values: Sequence[int], i: int) -> list[int]:
+    return sorted(value for value in values if value % 2**i == 0)
+
+
+def one_permutation(values: Sequence[int], m: int) -> list[int]:
+    """The least of each bin, densified."""
+    full: dict[int, int] = {}
+    for value in values:
+        place, rest = (value >> 32) * m >> 32, min(value & 0xFFFFFFFF, 0xFFFFFFFE)
+        full[place] = min(full.get(place, rest), rest)
+    if not full:
+        return [0xFFFFFFFF] * m
+    return [full[_first_full(i, m, full)] for i in range(m)]
+
+
+def _first_full(i: int, m: int, full: dict[int, int]) -> int:
+    place = i
+    for step in counting(1):
+        if place in full:
+            break
+        place = (xxh64(pack([i << 32 | step]), 2) >> 32) * m >> 32
+    return place
+
+
+def mips(values: Sequence[int], m: int) -> list[int]:
+    """m independent permutations, the least of each (lecture V.5.3)."""
+    return [min(xxh64(pack([value]), 1000 + i) for value in values) for i in range(m)]
+
+
+def group_keys(values: Sequence[int], k: int, s: int) -> list[int]:
+    return [xxh64(pack([group, *values[group * s : group * s + s]]), 3) for group in range(k)]
+
+
+def acceptance(k: int, s: int, r: int, x: float) -> float:
+    """Broder 2000 §3."""
+    return sum(math.comb(k, i) * x ** (s * i) * (1 - x**s) ** (k - i) for i in range(r, k + 1))
+
+
+def visible_text(html: bytes) -> str:
+    """A walk over the tree of an HTML5 parser."""
+    root = LexborHTMLParser(html).root
+    out: list[str] = []
+    if root is not None:
+        _walk(root, out)
+    return "".join(out)
+
+
+def _walk(node: LexborNode, out: list[str]) -> None:
+    flags_of = element_flags()
+    # An explicit stack: None closes what stands below it.
+    todo: list[Any] = [node]
+    while todo:
+        current = todo.pop()
+        if isinstance(current, str):
+            out.append(current)
+            continue
+        if current.is_text_node:
+            out.append(current.text_content or "")
+            continue
+        if not current.is_element_node:
+            continue
+        flags = flags_of.get(current.tag, markup.BREAK)
+        if flags & (markup.RAW | markup.DROP) or _is_hidden(current):
+            out.append("\n" if flags & markup.BREAK else "")
+            continue
+        separator = "\n" if flags & markup.BREAK else ""
+        out.append(separator)
+        todo.append(separator)
+        todo.extend(reversed(list(current.iter(include_text=True))))
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    style = "".join((node.attributes.get("style") or "").lower().split())
+    return "hidden" in node.attributes or "display:none" in style or "visibility:hidden" in style
