@@ -192,9 +192,11 @@ def _pip_installs(text: str) -> list[list[str]]:
 def test_the_image_is_installed_as_make_installs() -> None:
     image = _pip_installs(DOCKERFILE)
     make = _pip_installs((ROOT / "Makefile").read_text())
-    # The image has no development tools, and no source to be edited.
+    # The image has no development tools, no peers of benchmarks, and no source to be edited.
     make = [
-        [word.replace("lock/dev.txt", "lock/runtime.txt") for word in line if word != "--editable"] for line in make
+        [word.replace("lock/dev.txt", "lock/runtime.txt") for word in line if word != "--editable"]
+        for line in make
+        if "deploy/lock/bench.txt" not in line
     ]
     assert image == make
     assert "deploy/lock/runtime.txt" in image[0]
