@@ -1,5 +1,7 @@
 """A slice against its naive twin, after any mix of what can happen to it."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 from neardup.codecs import Codec
 from neardup.design import longest_leading
 from neardup.lookup import Matches
+from neardup.plan import Plan
 from neardup.slice import Slice, SliceSettings
+from neardup.snapshot import load_slice, save_slice
 from neardup.table import Table
 from tests.fingerprints import fingerprints, simulated, words
 from tests.naive_index import NaiveSlice, all_pairs
@@ -64,7 +68,10 @@ def test_any_mix_of_steps_finds_what_the_twin_finds(
 
 def reloaded(ours: Slice) -> Slice:
     other = Slice(ours.table, skip=ours.skip, settings=ours.settings)
-    other.restore(ours.runs, ours.tail, ours.epoch)
+    plan = Plan(signature_version="1")
+    with TemporaryDirectory() as directory:
+        save_slice(Path(directory) / "slice", ours, plan=plan, partition=0, offset=1)
+        load_slice(Path(directory) / "slice", other, plan=plan, partition=0)
     return other
 
 

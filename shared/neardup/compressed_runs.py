@@ -103,7 +103,7 @@ class HuffmanRun:
         self,
         words: NDArray[np.uint64],
         last_keys: NDArray[np.uint64],
-        counts: NDArray[np.uint32],
+        counts: NDArray[np.uint16],
         lengths: NDArray[np.int64],
         directory: NDArray[np.uint32],
         *,
@@ -195,7 +195,7 @@ class HuffmanBuilder:
         blocks = bits // (huffman.BLOCK_BITS - 64 - longest) + 1
         self._words = zeros(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64)
         self._last_keys = zeros(blocks, np.uint64)
-        self._counts = zeros(blocks, np.uint32)
+        self._counts = zeros(blocks, np.uint16)
 
     def run(self) -> HuffmanRun:
         assert self._lengths is not None

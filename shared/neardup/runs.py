@@ -80,10 +80,10 @@ class PlainRun:
         self.keys = keys
         self.epoch = epoch
         self._directory = directory
-        self._bitmap = bitmap
+        self.bitmap = bitmap
         self._skip = skip
         self._bits = (directory.size - 1).bit_length() - 1
-        self._bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
+        self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
         self._passed: NDArray[np.int64] = np.empty(0, np.int64)
 
     @classmethod
@@ -100,14 +100,18 @@ class PlainRun:
 
     @property
     def nbytes(self) -> int:
-        return int(self.keys.nbytes + self._directory.nbytes + self._bitmap.nbytes)
+        return int(self.keys.nbytes + self._directory.nbytes + self.bitmap.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
         chosen = lookup.everyone
-        if self._bitmap_bits:
+        if self.bitmap_bits:
             if self._passed.size < lookup.keys.size:
                 self._passed = np.empty(lookup.keys.size, np.int64)
-            chosen = self._passed[: pass_filter(lookup.keys, self._skip, self._bitmap_bits, self._bitmap, self._passed)]
+            chosen = self._passed[: pass_filter(lookup.keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
+        return self.probe_chosen(lookup, chosen, found)
+
+    def probe_chosen(self, lookup: Lookup, chosen: NDArray[np.int64], found: Found) -> int:
+        """The same for some of the lookups, without asking the bitmap."""
         capped = 0
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
@@ -126,29 +130,31 @@ class PlainRun:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        return {"keys": self.keys, "directory": self._directory, "bitmap": self._bitmap}
+        return {"keys": self.keys, "directory": self._directory, "bitmap": self.bitmap}
 
 
 class PlainBuilder:
     """Fills directory and bitmap over keys in order."""
 
-    def __init__(self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int) -> None:
+    def __init__(
+        self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, least_filtered: int = LEAST_FILTERED
+    ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._bits = directory_bits(keys.size, skip)
         self._directory = zeros((1 << self._bits) + 1, np.uint32)
         self._at = 0
         bitmap_bits = (keys.size - 1).bit_length() + FILTER_SPACING
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
-        self._bitmap_bits = min(bitmap_bits, leading - skip)
-        if keys.size < LEAST_FILTERED or self._bitmap_bits < keys.size.bit_length() + 1:
-            self._bitmap_bits = 0
-        self._bitmap = zeros((1 << self._bitmap_bits) // 64 if self._bitmap_bits else 0, np.uint64)
+        self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
+        if keys.size < least_filtered or self.bitmap_bits < max(6, keys.size.bit_length() + 1):
+            self.bitmap_bits = 0
+        self.bitmap = zeros((1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0, np.uint64)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
         mark_directory(self._keys, self._at, stop, self._skip, self._bits, self._directory)
-        if self._bitmap_bits:
-            fill_filter(self._keys, self._at, stop, self._skip, self._bitmap_bits, self._bitmap)
+        if self.bitmap_bits:
+            fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
         self._at = stop
         if stop == self._keys.size:
             close_directory(self._directory)
@@ -156,4 +162,4 @@ class PlainBuilder:
         return False
 
     def run(self) -> PlainRun:
-        return PlainRun(self._keys, self._directory, self._bitmap, skip=self._skip, epoch=self._epoch)
+        return PlainRun(self._keys, self._directory, self.bitmap, skip=self._skip, epoch=self._epoch)

@@ -92,9 +92,14 @@ class Slice:
         """Everything within the limit of each key that shares the table's leading bits, itself included."""
         lookup = self._lookup(keys, limits)
         self._found.clear()
-        capped = sum(run.probe(lookup, self._found) for run in self.runs)
-        self._scan(lookup, step=0)
+        capped = self.collect(lookup, self._found)
         return self._matches(lookup, capped)
+
+    def collect(self, lookup: Lookup, found: Found) -> int:
+        """Add what the lookups find to `found`, unordered; return how many were capped. For other searches."""
+        capped = sum(run.probe(lookup, found) for run in self.runs)
+        self._scan(lookup, found, step=0)
+        return capped
 
     def probe_and_insert(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64] | int, now: float = 0.0) -> Matches:
         """The same, in order and in one step: key i also meets keys 0 to i-1, and all are remembered.
@@ -170,7 +175,7 @@ class Slice:
                 number = found.query[before : found.count]
                 known[number[found.key[before : found.count] == keys[number]]] = True
         self._tail[self._tail_count : self._tail_count + keys.size] = keys
-        self._scan(lookup, step=1)
+        self._scan(lookup, found, step=1)
         matches = self._matches(lookup, capped)
         if known.any():
             fresh = keys[~known]
@@ -186,16 +191,17 @@ class Slice:
         self._advance(keys.size)
         return matches
 
-    def _scan(self, lookup: Lookup, step: int) -> None:
+    def _scan(self, lookup: Lookup, found: Found, step: int) -> None:
         visible = self._tail_count
 
-        def kernel(start: int, found: Found) -> tuple[int, int]:
+        def kernel(start: int, into: Found) -> tuple[int, int]:
             return scan_tail(
                 self._tail, visible, step, lookup.keys, lookup.limits, lookup.mask, start,
-                found.query, found.key, found.count,
+                into.query, into.key, into.count,
             )  # fmt: skip
 
-        self._found.collect(lookup.keys.size, self._tail.size, kernel)
+        if visible or step:
+            found.collect(lookup.keys.size, self._tail.size, kernel)
 
     def _matches(self, lookup: Lookup, capped: int) -> Matches:
         matches = self._found.matches(lookup.keys, lookup.cap)

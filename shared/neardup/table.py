@@ -53,15 +53,15 @@ class Table:
 
     @cached_property
     def _forth(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        return _moves(self.order)
+        return moves(self.order)
 
     @cached_property
     def _back(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        return _moves([self.order.index(bit) for bit in range(BITS)])
+        return moves([self.order.index(bit) for bit in range(BITS)])
 
 
-def _moves(order: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Bits that travel the same distance travel together: one mask and one rotation for all of them."""
+def moves(order: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """(masks, rotations to the left) that permute. Bits that travel the same distance travel together: one mask and one rotation for all of them."""
     masks: dict[int, int] = {}
     for target, source in enumerate(order):
         distance = (source - target) % BITS

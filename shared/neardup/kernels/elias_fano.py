@@ -40,8 +40,9 @@ def get_bits(words: NDArray[np.uint64], at: np.uint64, width: np.uint64) -> np.u
     word = at >> U(6)
     shift = at & U(63)
     # Two shifts, because one by 64 is undefined; without a branch, because half of all reads cross a word.
-    value = (words[word] >> shift) | ((words[word + U(1)] << U(1)) << (U(63) - shift))
-    return value & (ALL >> (U(64) - width))
+    value: np.uint64 = (words[word] >> shift) | ((words[word + U(1)] << U(1)) << (U(63) - shift))
+    value &= ALL >> (U(64) - width)
+    return value
 
 
 @njit(nogil=True, cache=True)

@@ -93,7 +93,7 @@ def canonical_codes(lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDA
 
 
 @njit(nogil=True, cache=True)
-def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width: int) -> None:
+def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width: np.int64) -> None:
     if width == 0:
         return
     word = base + (at >> 6)
@@ -110,7 +110,8 @@ def _get(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
     """The 64 bits from bit `at` on; the word after the last one must exist."""
     word = at >> U(6)
     shift = at & U(63)
-    return (words[word] << shift) | ((words[word + U(1)] >> U(1)) >> (U(63) - shift))
+    value: np.uint64 = (words[word] << shift) | ((words[word + U(1)] >> U(1)) >> (U(63) - shift))
+    return value
 
 
 @njit(nogil=True, cache=True)
@@ -122,7 +123,7 @@ def encode(
     codes: NDArray[np.uint64],
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
-    counts: NDArray[np.uint32],
+    counts: NDArray[np.uint16],
     block: int,
     at: int,
 ) -> tuple[int, int, int]:
@@ -144,10 +145,10 @@ def encode(
         else:
             base = block * BLOCK_WORDS
             _put(words, base, at, codes[position], lengths[position])
-            at += lengths[position]
+            at += int(lengths[position])
             if position:
                 _put(words, base, at, keys[i] & ((U(1) << U(position)) - U(1)), position)
-            at += position
+            at += int(position)
         counts[block] += 1
         last_keys[block] = keys[i]
     return stop, block, at
@@ -203,7 +204,7 @@ def decode_block(
 def probe_huffman(
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
-    counts: NDArray[np.uint32],
+    counts: NDArray[np.uint16],
     directory: NDArray[np.uint32],
     skip: int,
     bits: int,
@@ -252,7 +253,11 @@ def probe_huffman(
                 while key <= largest:
                     difference = key ^ query
                     distance = popcount(difference)
-                    if difference & mask == U(0) and distance <= limit and (wanted == U(0) or distance == wanted - U(1)):
+                    if (
+                        difference & mask == U(0)
+                        and distance <= limit
+                        and (wanted == U(0) or distance == wanted - U(1))
+                    ):
                         if found - before == cap:
                             full = True
                             break

@@ -46,15 +46,15 @@ def order_matches(
             group.sort()
         first = written
         full = False
-        nearest = 64
+        nearest = np.int64(64)
         for i in range(count):
-            nearest = min(nearest, int(popcount(group[i] ^ queries[q])))
+            nearest = min(nearest, np.int64(popcount(group[i] ^ queries[q])))
         distance = nearest
         taken = 0
         repeats = 0
         while taken + repeats < count and not full:
             for i in range(count):
-                if int(popcount(group[i] ^ queries[q])) != distance:
+                if np.int64(popcount(group[i] ^ queries[q])) != distance:
                     continue
                 if i > 0 and group[i] == group[i - 1]:
                     repeats += 1

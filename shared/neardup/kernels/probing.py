@@ -62,12 +62,12 @@ def pass_filter(
     """Write the indexes of the queries whose leading bits occur to `passed`; return how many."""
     left = U(skip)
     right = U(64 - bits)
-    count = 0
+    count = np.int64(0)
     for i in range(queries.size):
         bucket = (queries[i] << left) >> right
         passed[count] = i
-        count += int((words[bucket >> U(6)] >> (bucket & U(63))) & U(1))
-    return count
+        count += np.int64((words[bucket >> U(6)] >> (bucket & U(63))) & U(1))
+    return int(count)
 
 
 @njit(nogil=True, cache=True)
