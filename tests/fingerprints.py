@@ -1,9 +1,13 @@
 """Fingerprints to test the index with: random, clustered, and chosen to hurt."""
 
+import os
+
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "100"))
+"""Fewer when the JIT is off."""
 EDGES = [0, 2**64 - 1, 1, 2**63, 2**63 - 1, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA, 0xFFFFFFFF, 2**32]
 
 

@@ -13,9 +13,9 @@ from neardup.errors import CorruptState, WrongState
 from neardup.fingerprint_file import read_fingerprints, write_fingerprints
 from neardup.flip_model import FlipModel
 from neardup.psm import Psm
-from tests.fingerprints import fingerprints, simulated, words
+from neardup.simulated import copies, fingerprints_of, pages
+from tests.fingerprints import EXAMPLES, fingerprints, simulated, words
 from tests.naive_index import all_pairs
-from tests.weights import copies, fingerprints_of, pages
 
 
 def listed(pairs: Pairs) -> list[tuple[int, int]]:
@@ -23,7 +23,7 @@ def listed(pairs: Pairs) -> list[tuple[int, int]]:
 
 
 @given(fingerprints(), fingerprints(), st.integers(0, 5), st.integers(1, 40))
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 def test_small_batches(queries: list[int], others: list[int], k: int, tables: int) -> None:
     search = BatchSearch(words(queries), longest_leading(k, tables))
     assert listed(search.scan([words(others)])) == sorted(all_pairs(queries, others, k))

@@ -1,14 +1,15 @@
 """Bucket tables against a dictionary."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.buckets import BucketTable
-from tests.fingerprints import words
+from tests.fingerprints import EXAMPLES, words
 
 PAIRS = st.lists(st.tuples(st.sampled_from([0, 1, 2**63, 2**64 - 1, 77]), st.integers(0, 12)), max_size=40)
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(PAIRS, max_size=6), st.integers(1, 9))
 def test_a_pair_meets_the_earlier_ones_of_its_bucket(batches: list[list[tuple[int, int]]], common: int) -> None:
     ours = BucketTable(common=common, recent=5)

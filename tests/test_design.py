@@ -1,11 +1,11 @@
 """Designs of the exact search against the paper and against enumeration."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.design import Design, block_sizes, designs, fewest_tables, longest_leading, tables_needed
-from tests.fingerprints import fingerprints, words
+from tests.fingerprints import EXAMPLES, fingerprints, words
 from tests.naive_index import distance, permuted
 
 
@@ -54,6 +54,7 @@ def test_more_tables_never_mean_fewer_leading_bits(k: int) -> None:
     assert [d.table_count for d in kept] == sorted(d.table_count for d in kept)
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.integers(0, 7), st.integers(1, 60), fingerprints(8))
 def test_whatever_is_within_k_shares_the_leading_bits_of_some_table(k: int, most: int, values: list[int]) -> None:
     tables = longest_leading(k, most).tables()
@@ -64,6 +65,7 @@ def test_whatever_is_within_k_shares_the_leading_bits_of_some_table(k: int, most
                 assert any(int((key[i] ^ key[j]) & table.mask) == 0 for table, key in zip(tables, keys, strict=True))
 
 
+@settings(max_examples=EXAMPLES)
 @given(fingerprints(8), st.integers(2, 40))
 def test_permuting_moves_bits_and_can_be_undone(values: list[int], most: int) -> None:
     for table in longest_leading(2, most).tables():

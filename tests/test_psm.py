@@ -5,17 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, WrongState
 from neardup.flip_model import LEVELS, FlipModel
 from neardup.kernels.vosh import SIZE_SHIFT, likeliest_sets, rank_bits
 from neardup.psm import Psm
+from neardup.simulated import copies, fingerprints_of, pages
 from neardup.slice import Slice
 from neardup.table import Table
+from tests.fingerprints import EXAMPLES
 from tests.naive_index import likely_subsets, subset_probability
-from tests.weights import copies, fingerprints_of, pages
 
 
 def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
@@ -31,6 +32,7 @@ def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
     return sets
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=9), st.integers(1, 7))
 def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most: int) -> None:
     flips = [1 / (1 + exp(cost / 256)) for cost in costs]

@@ -16,7 +16,7 @@ from neardup.plan import Plan
 from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_slice, save_slice
 from neardup.table import Table
-from tests.fingerprints import fingerprints, simulated, words
+from tests.fingerprints import EXAMPLES, fingerprints, simulated, words
 from tests.naive_index import NaiveSlice, all_pairs
 
 CODECS = list(Codec)
@@ -38,7 +38,7 @@ def small(codec: Codec, **others: Any) -> SliceSettings:
     st.data(), st.sampled_from(CODECS), st.integers(0, 64), st.integers(0, 7), st.sampled_from([1, 3, 1000]),
     st.sampled_from([0.0, 8.0]),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_any_mix_of_steps_finds_what_the_twin_finds(
     data: st.DataObject, codec: Codec, leading: int, k: int, cap: int, ttl: float
 ) -> None:

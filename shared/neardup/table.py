@@ -61,7 +61,7 @@ class Table:
 
 
 def moves(order: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(masks, rotations to the left) that permute. Bits that travel the same distance travel together: one mask and one rotation for all of them."""
+    """(masks, rotations to the left). Bits that travel the same distance travel together: one mask, one rotation."""
     masks: dict[int, int] = {}
     for target, source in enumerate(order):
         distance = (source - target) % BITS
