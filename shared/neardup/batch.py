@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
+from math import comb
 from typing import Final
 
 import numpy as np
@@ -43,6 +44,7 @@ class BatchSearch:
     def __init__(self, queries: NDArray[np.uint64], design: Design) -> None:
         self._k = design.k
         distinct = np.unique(queries)
+        self._distinct = int(distinct.size)
         self._tables = [_QueryTable(table, distinct) for table in design.tables()]
 
     def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
@@ -56,7 +58,13 @@ class BatchSearch:
     def _scan_block(self, block: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
         block = np.ascontiguousarray(block)
         passed = np.empty(block.size, np.uint64)
-        return [pair for table in self._tables if (pair := table.find(block, self._k, passed))[0].size]
+        found = Found(2 * most_near(self._k, self._distinct))
+        return [pair for table in self._tables if (pair := table.find(block, self._k, passed, found))[0].size]
+
+
+def most_near(k: int, size: int) -> int:
+    """More different fingerprints than this cannot be within k bits of one: a cap that never cuts anything off."""
+    return max(1, min(size, sum(comb(BITS, i) for i in range(k + 1))))
 
 
 class _QueryTable:
@@ -75,7 +83,7 @@ class _QueryTable:
         self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
 
     def find(
-        self, block: NDArray[np.uint64], k: int, passed: NDArray[np.uint64]
+        self, block: NDArray[np.uint64], k: int, passed: NDArray[np.uint64], found: Found
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         run, table = self._run, self._table
         candidates = block
@@ -83,8 +91,8 @@ class _QueryTable:
             count = sift(block, self._masks, self._rotations, run.bitmap_bits, run.bitmap, passed)
             candidates = passed[:count]
         limits = np.full(candidates.size, k, np.uint64)
-        lookup = Lookup(table.keys_of(candidates), limits, table.leading, cap=max(1, run.size))
-        found = Found(2 * run.size + 1024)
+        lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))
+        found.clear()
         run.probe_chosen(lookup, lookup.everyone, found)
         return table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
 

@@ -1,7 +1,7 @@
 """A slice: what one shard partition holds of one table.
 
 New keys go to an unsorted tail, which is in the order of the log: a query sees the part of it that came before. A full
-tail becomes a sorted run. Neighbouring runs are merged when the newer is no longer much smaller, so that there are
+tail becomes a sorted run, and so does, at once, a batch that would fill it. Neighbouring runs are merged when the newer is no longer much smaller, so that there are
 about log8(keys / tail) of them, in steps that are paid for by the batches: none of them waits for a whole merge.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.codecs import Codec, make_builder
-from neardup.kernels.scanning import scan_tail
+from neardup.kernels.scanning import pairs_of_batch, scan_tail
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.merge import Merge
 from neardup.runs import Builder, Run
@@ -21,6 +21,8 @@ from neardup.table import Table
 
 TAIL: Final = 1024
 RATIO: Final = 8
+BULK: Final = 8192
+"""Most keys of a batch that are taken at once."""
 EPOCHS: Final = 8
 """A time to live is counted in eighths of itself: keys live between 8 and 9 of them after they were last inserted."""
 
@@ -110,8 +112,11 @@ class Slice:
         limits = self._limits(keys, limits)
         pieces, start = [], 0
         while start < keys.size:
-            stop = min(keys.size, start + self.settings.tail - self._tail_count)
-            pieces.append((start, self._step(keys[start:stop], limits[start:stop])))
+            bulk = keys.size - start >= self.settings.tail
+            stop = min(keys.size, start + (BULK if bulk else self.settings.tail - self._tail_count))
+            step = self._bulk_step if bulk else self._tail_step
+            pieces.append((start, step(keys[start:stop], limits[start:stop])))
+            self._advance(stop - start)
             start = stop
         return _joined(pieces)
 
@@ -161,19 +166,11 @@ class Slice:
         self._tail_count = tail.size
         self._start_merges()
 
-    def _step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
+    def _tail_step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
         lookup = self._lookup(keys, limits)
         found = self._found
         found.clear()
-        capped = 0
-        known = np.zeros(keys.size, bool)
-        for run in self.runs:
-            before = found.count
-            capped += run.probe(lookup, found)
-            if found.count > before and run.epoch == self.epoch:
-                # Distance 0 is never capped away, so this is an exact membership test.
-                number = found.query[before : found.count]
-                known[number[found.key[before : found.count] == keys[number]]] = True
+        known, capped = self._probe_runs(lookup, found)
         self._tail[self._tail_count : self._tail_count + keys.size] = keys
         self._scan(lookup, found, step=1)
         matches = self._matches(lookup, capped)
@@ -183,13 +180,46 @@ class Slice:
             self._tail_count += fresh.size
         else:
             self._tail_count += keys.size
-        repeated = int(known.sum())
-        self.counts.repeated += repeated
-        self.counts.inserted += keys.size - repeated
         if self._tail_count == self.settings.tail:
             self._flush()
-        self._advance(keys.size)
         return matches
+
+    def _bulk_step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
+        self._flush()
+        lookup = self._lookup(keys, limits)
+        found = self._found
+        found.clear()
+        known, capped = self._probe_runs(lookup, found)
+        order = np.argsort(keys)
+        ordered = keys[order]
+
+        def kernel(start: int, into: Found) -> tuple[int, int]:
+            return pairs_of_batch(
+                ordered, order, limits, lookup.mask, start, into.query, into.key, into.count
+            )  # fmt: skip
+
+        found.collect(keys.size, keys.size, kernel)
+        matches = self._matches(lookup, capped)
+        fresh = ordered if not known.any() else ordered[~known[order]]
+        if fresh.size:
+            self._add_run(_without_repeats(fresh))
+        return matches
+
+    def _probe_runs(self, lookup: Lookup, found: Found) -> tuple[NDArray[np.bool_], int]:
+        """Collect from all runs; which keys are already there (in this epoch), and how many lookups were capped."""
+        capped = 0
+        known = np.zeros(lookup.keys.size, bool)
+        for run in self.runs:
+            before = found.count
+            capped += run.probe(lookup, found)
+            if found.count > before and run.epoch == self.epoch:
+                # Distance 0 is never capped away, so this is an exact membership test.
+                number = found.query[before : found.count]
+                known[number[found.key[before : found.count] == lookup.keys[number]]] = True
+        repeated = int(np.count_nonzero(known))
+        self.counts.repeated += repeated
+        self.counts.inserted += known.size - repeated
+        return known, capped
 
     def _scan(self, lookup: Lookup, found: Found, step: int) -> None:
         visible = self._tail_count
@@ -287,7 +317,10 @@ class Slice:
 
 def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """In rising order, each once. (np.unique hashes first, which is slower on a tail.)"""
-    ordered = np.sort(keys)
+    return _without_repeats(np.sort(keys))
+
+
+def _without_repeats(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
     new = np.empty(ordered.size, bool)
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])

@@ -1,4 +1,4 @@
-"""The unsorted tail: a few hundred keys that are compared one by one."""
+"""Keys that are in no run yet: the unsorted tail, compared one by one, and a large batch, compared with itself."""
 
 import numpy as np
 from numba import njit
@@ -53,3 +53,35 @@ def scan_tail(
                         found_key[found] = key
                         found += 1
     return queries.size, found
+
+
+@njit(nogil=True, cache=True)
+def pairs_of_batch(
+    ordered: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    limits: NDArray[np.uint64],
+    mask: np.uint64,
+    start: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int]:
+    """Report for each key of a batch the earlier ones that agree in `mask` and differ in at most limits[key] bits.
+
+    `ordered` are the keys in rising order and `order` their places in the batch: those that agree stand together.
+    Returns (next position, found), the position short of the end when the buffers have no room.
+    """
+    for i in range(start, ordered.size):
+        if found + ordered.size - i > found_key.size:
+            return i, found
+        key = ordered[i]
+        j = i + 1
+        while j < ordered.size and ((ordered[j] ^ key) & mask) == U(0):
+            other = ordered[j]
+            late = max(order[i], order[j])
+            if popcount(other ^ key) <= limits[late]:
+                found_query[found] = late
+                found_key[found] = key if late == order[j] else other
+                found += 1
+            j += 1
+    return ordered.size, found
