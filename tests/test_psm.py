@@ -22,7 +22,7 @@ from tests.naive_index import likely_subsets, subset_probability
 def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
     bits = len(costs)
     order, ranked = np.empty(bits, np.int64), np.empty(bits + 1, np.uint64)
-    rank_bits(np.array(costs, np.uint16), bits, np.empty(64, np.uint32), order, ranked)
+    rank_bits(np.array(costs, np.uint16), bits, np.empty(128, np.uint32), order, ranked)
     out = np.empty(wanted, np.uint64)
     count = likeliest_sets(ranked, bits, most, wanted, np.empty(wanted + most + 2, np.uint64), out)
     sets = []

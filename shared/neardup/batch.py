@@ -23,8 +23,12 @@ from neardup.runs import PlainBuilder, PlainRun
 from neardup.slice import Slice
 from neardup.table import BITS, Table, moves
 
-BLOCK: Final = 1 << 16
-"""Fingerprints that pass all tables together: 512 KB, half a second-level cache."""
+BLOCK: Final = 1 << 20
+"""Fingerprints that pass all tables together: enough that fetching a table's bitmap anew for each block is little."""
+
+
+SPACING: Final = 4
+"""The bitmaps have 2^4 bits a query: 2 MB a table for a million, one of sixteen passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,9 @@ class BatchSearch:
         self._k = design.k
         distinct = np.unique(queries)
         self._distinct = int(distinct.size)
-        self._tables = [_QueryTable(table, distinct) for table in design.tables()]
+        tables = design.tables()
+        leading = [_bits(table.order[: table.leading]) for table in tables]
+        self._tables = [_QueryTable(table, distinct, leading[:number]) for number, table in enumerate(tables)]
 
     def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
         """Every pair within k, exactly. Blocks are shared out to the threads; the kernels release the GIL."""
@@ -67,19 +73,19 @@ def most_near(k: int, size: int) -> int:
     return max(1, min(size, sum(comb(BITS, i) for i in range(k + 1))))
 
 
+def _bits(sources: Iterable[int]) -> np.uint64:
+    return np.uint64(sum(1 << (BITS - 1 - source) for source in sources))
+
+
 class _QueryTable:
-    def __init__(self, table: Table, queries: NDArray[np.uint64]) -> None:
-        self._table = table
-        builder = PlainBuilder(
-            np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, least_filtered=1
-        )
+    def __init__(self, table: Table, queries: NDArray[np.uint64], earlier: list[np.uint64]) -> None:
+        self._table, self._earlier = table, earlier
+        builder = PlainBuilder(np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, spacing=SPACING)
         builder.step(queries.size)
         self._run: PlainRun = builder.run()
         # Only the leading bits are needed to ask the bitmap: the moves of the others are left out.
-        sources = table.order[: self._run.bitmap_bits]
-        wanted = sum(1 << (BITS - 1 - source) for source in sources)
         masks, rotations = moves(table.order)
-        masks &= np.uint64(wanted)
+        masks &= _bits(table.order[: self._run.bitmap_bits])
         self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
 
     def find(
@@ -94,7 +100,12 @@ class _QueryTable:
         lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))
         found.clear()
         run.probe_chosen(lookup, lookup.everyone, found)
-        return table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
+        queries, others = table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
+        # Most pairs share the leading bits of several tables; the first of those reports them.
+        known = np.zeros(queries.size, bool)
+        for mask in self._earlier:
+            known |= (queries ^ others) & mask == 0
+        return queries[~known], others[~known]
 
 
 def scan_psm(

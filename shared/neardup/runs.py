@@ -137,16 +137,18 @@ class PlainBuilder:
     """Fills directory and bitmap over keys in order."""
 
     def __init__(
-        self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, least_filtered: int = LEAST_FILTERED
+        self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._bits = directory_bits(keys.size, skip)
         self._directory = zeros((1 << self._bits) + 1, np.uint32)
         self._at = 0
-        bitmap_bits = (keys.size - 1).bit_length() + FILTER_SPACING
+        bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
-        if keys.size < least_filtered or self.bitmap_bits < max(6, keys.size.bit_length() + 1):
+        if (keys.size < LEAST_FILTERED and spacing == FILTER_SPACING) or self.bitmap_bits < max(
+            6, keys.size.bit_length() + 1
+        ):
             self.bitmap_bits = 0
         self.bitmap = zeros((1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0, np.uint64)
 

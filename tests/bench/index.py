@@ -39,7 +39,7 @@ def run(*, full: bool) -> list[Result]:
     results += _psm(size)
     results += _grow(10_000_000 if full else 2_000_000)
     results += _compression(26 if full else 22)
-    results += _batch(32_000_000 if full else 8_000_000)
+    results += _batch(60_000_000 if full else 32_000_000)
     results += _growth([20, 22, 24, 26] if full else [18, 20, 22])
     return results
 

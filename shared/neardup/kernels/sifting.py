@@ -4,7 +4,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from neardup.kernels.prefetching import prefetch
+
 U = np.uint64
+STRIDE = 256
 
 
 @njit(nogil=True, cache=True)
@@ -22,14 +25,22 @@ def sift(
     """
     right = U(64 - bits)
     count = np.int64(0)
-    for i in range(fingerprints.size):
-        fingerprint = fingerprints[i]
-        key = U(0)
+    keys = np.empty(STRIDE, np.uint64)
+    for first in range(0, fingerprints.size, STRIDE):
+        size = min(STRIDE, fingerprints.size - first)
+        # Move by move over a stride, not key by key: that compiles to vector instructions.
+        keys[:] = U(0)
         for move in range(masks.size):
-            part = fingerprint & masks[move]
+            mask = masks[move]
             left = rotations[move]
-            key |= (part << left) | (part >> ((U(64) - left) & U(63)))
-        bucket = key >> right
-        passed[count] = fingerprint
-        count += np.int64((bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1))
+            back = (U(64) - left) & U(63)
+            for i in range(size):
+                part = fingerprints[first + i] & mask
+                keys[i] |= (part << left) | (part >> back)
+        for i in range(size):
+            prefetch(bitmap, (keys[i] >> right) >> U(6))
+        for i in range(size):
+            bucket = keys[i] >> right
+            passed[count] = fingerprints[first + i]
+            count += np.int64((bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1))
     return int(count)

@@ -28,23 +28,25 @@ def rank_bits(
 ) -> None:
     """order[r] is the r-th easiest of the first `bits` bits, ranked[r] its cost; ties go by position.
 
-    `numbers` is scratch of 64 words.
+    `numbers` is scratch of 128 words.
     """
-    # Counting the smaller ones of each, in rows of fixed length, compiles to a few vector comparisons; any sort would
+    # Each counts the smaller ones, in rows of fixed length, which compiles to a few vector instructions; any sort would
     # mispredict its branches. Cost and position in one number make all of them different.
-    numbers[bits:] = np.uint32(0xFFFFFFFF)
+    numbers[:] = np.uint32(0xFFFFFFFF)
+    ranks = numbers[64:]
+    ranks[:] = np.uint32(0)
     for i in range(bits):
         numbers[i] = (np.uint32(costs[i]) << np.uint32(6)) | np.uint32(i)
     for i in range(bits):
         number = numbers[i]
-        rank = np.uint32(0)
         for j in range(ROW):
-            rank += np.uint32(numbers[j] < number)
+            ranks[j] += numbers[j] > number
         if bits > ROW:
             for j in range(ROW, 2 * ROW):
-                rank += np.uint32(numbers[j] < number)
-        order[rank] = i
-        ranked[rank] = costs[i]
+                ranks[j] += numbers[j] > number
+    for i in range(bits):
+        order[ranks[i]] = i
+        ranked[ranks[i]] = costs[i]
 
 
 @njit(nogil=True, cache=True)
@@ -151,7 +153,7 @@ def flip_lookups(
     order = np.empty(header, np.int64)
     ranked = np.empty(header + 1, np.uint64)
     costs = np.empty(header, np.uint16)
-    numbers = np.empty(64, np.uint32)
+    numbers = np.empty(128, np.uint32)
     heap = np.empty(wanted + most + 2, np.uint64)
     sets = np.empty(wanted, np.uint64)
     for i in range(fingerprints.size):
