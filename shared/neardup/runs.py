@@ -103,27 +103,35 @@ class PlainRun:
         return int(self.keys.nbytes + self._directory.nbytes + self.bitmap.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        chosen = lookup.everyone
-        if self.bitmap_bits:
-            if self._passed.size < lookup.keys.size:
-                self._passed = np.empty(lookup.keys.size, np.int64)
-            chosen = self._passed[: pass_filter(lookup.keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
-        return self.probe_chosen(lookup, chosen, found)
+        keys, limits = lookup.keys, lookup.limits
+        if not self.bitmap_bits:
+            return self.probe_unfiltered(keys, limits, lookup.everyone, lookup, found)
+        if self._passed.size < keys.size:
+            self._passed = np.empty(keys.size, np.int64)
+        passed = self._passed[: pass_filter(keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
+        return self.probe_unfiltered(keys[passed], limits[passed], passed, lookup, found)
 
-    def probe_chosen(self, lookup: Lookup, chosen: NDArray[np.int64], found: Found) -> int:
-        """The same for some of the lookups, without asking the bitmap."""
+    def probe_unfiltered(
+        self,
+        keys: NDArray[np.uint64],
+        limits: NDArray[np.uint64],
+        numbers: NDArray[np.int64],
+        lookup: Lookup,
+        found: Found,
+    ) -> int:
+        """The same for these keys, which `lookup` knows by their numbers, without asking the bitmap."""
         capped = 0
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             nonlocal capped
             reached, count, more = probe_sorted(
-                self.keys, self._directory, self._skip, self._bits, lookup.keys, lookup.limits, chosen, start,
+                self.keys, self._directory, self._skip, self._bits, keys, limits, numbers, start,
                 lookup.leading, lookup.mask, lookup.cap, into.query, into.key, into.count,
             )  # fmt: skip
             capped += more
             return reached, count
 
-        found.collect(chosen.size, lookup.cap + 1, kernel)
+        found.collect(keys.size, lookup.cap + 1, kernel)
         return capped
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:

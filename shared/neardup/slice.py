@@ -1,8 +1,9 @@
 """A slice: what one shard partition holds of one table.
 
 New keys go to an unsorted tail, which is in the order of the log: a query sees the part of it that came before. A full
-tail becomes a sorted run, and so does, at once, a batch that would fill it. Neighbouring runs are merged when the newer is no longer much smaller, so that there are
-about log8(keys / tail) of them, in steps that are paid for by the batches: none of them waits for a whole merge.
+tail becomes a sorted run, and so does, at once, a batch that would fill it. Neighbouring runs are merged when the newer
+is no longer much smaller, so that there are about log8(keys / tail) of them, in steps that are paid for by the batches:
+none of them waits for a whole merge.
 """
 
 from collections.abc import Iterable

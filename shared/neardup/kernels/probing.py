@@ -90,7 +90,7 @@ def probe_sorted(
     bits: int,
     queries: NDArray[np.uint64],
     limits: NDArray[np.uint64],
-    chosen: NDArray[np.int64],
+    numbers: NDArray[np.int64],
     start: int,
     leading: int,
     mask: np.uint64,
@@ -99,11 +99,11 @@ def probe_sorted(
     found_key: NDArray[np.uint64],
     found: int,
 ) -> tuple[int, int, int]:
-    """For each query of `chosen`, from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
+    """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    At most `cap` per query, the nearest, and among equally near ones the smallest. Returns (the next position in
-    `chosen`, how many were found in all, how many queries had more than the cap); the position is short of the end
-    when the buffers have no room left for `cap` more: call again with larger ones.
+    At most `cap` per query, the nearest, and among equally near ones the smallest. They are
+    reported under numbers[q]. Returns (the next query, how many were found in all, how many queries had more than the
+    cap); the next query is short of the end when the buffers have no room for `cap` more: call again with larger ones.
     """
     left = U(skip)
     right = U(64 - bits)
@@ -111,31 +111,30 @@ def probe_sorted(
     width = U(1) << spread
     lows = np.empty(RING, np.uint64)
     highs = np.empty(RING, np.uint64)
-    total = chosen.size
+    total = queries.size
     capped = 0
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch(directory, (((queries[chosen[ahead]] << left) >> right) >> spread) << spread)
+            prefetch(directory, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
         ahead = step + AHEAD
         if start <= ahead < total:
-            bucket = (((queries[chosen[ahead]] << left) >> right) >> spread) << spread
+            bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
             low = U(directory[bucket])
             high = U(directory[bucket + width])
-            lows[ahead & (RING - 1)] = low
-            highs[ahead & (RING - 1)] = high
+            lows[U(ahead & (RING - 1))] = low
+            highs[U(ahead & (RING - 1))] = high
             prefetch(keys, low)
             # The last key too: a range that crosses a cache line would otherwise wait in the scan.
             prefetch(keys, high - U(1))
         if step < start:
             continue
-        low = lows[step & (RING - 1)]
-        high = highs[step & (RING - 1)]
+        low = lows[U(step & (RING - 1))]
+        high = highs[U(step & (RING - 1))]
         if low == high:
             continue
-        number = chosen[step]
-        query = queries[number]
-        limit = limits[number]
+        query = queries[U(step)]
+        limit = limits[U(step)]
         if high - low > WIDE and leading > skip + bits:
             low = first_at_least(keys, low, high, query & mask)
             past = first_at_least(keys, low, high, query | ~mask)
@@ -147,10 +146,11 @@ def probe_sorted(
             difference = keys[position] ^ query
             if popcount(difference) <= limit and difference & mask == U(0):
                 if found - before == cap:
+                    number = numbers[step]
                     found = _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before)
                     capped += 1
                     break
-                found_query[found] = number
+                found_query[found] = numbers[step]
                 found_key[found] = difference ^ query
                 found += 1
     return total, found, capped
