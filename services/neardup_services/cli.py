@@ -16,6 +16,7 @@ from neardup.topics import topic_specs
 from neardup_services.catalogue import SERVICES
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
+from neardup_services.commands.plan import plan
 
 
 class _Group(click.Group):
@@ -101,6 +102,7 @@ def demo(pages: int, seed: int) -> None:
 
 main.add_command(fingerprint)
 main.add_command(explain)
+main.add_command(plan)
 
 
 if __name__ == "__main__":

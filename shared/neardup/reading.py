@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.character_tables import tables
 from neardup.charset import charset_of, to_utf8
 from neardup.errors import OverLimit
 from neardup.kernels.markup import visible_text
 from neardup.scratch import Scratch
-from neardup.tables import tables
 from neardup.types import Page
 
 NOT_TEXT: Final = "not text"

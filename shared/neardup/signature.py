@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neardup import identity
 from neardup.bands import Filter
+from neardup.character_tables import tables
 from neardup.errors import SettingsError
 from neardup.features import DETECT, TF_IDF, FeatureChoices, features_of
 from neardup.fingerprint import Fingerprint, fingerprint_of
@@ -24,7 +25,6 @@ from neardup.settings import Settings
 from neardup.shingles import shingles_of
 from neardup.sketch import Sample, min_s, mips_of, sample_of, super_shingles
 from neardup.spotsigs import SpotSignatures, spot_signatures
-from neardup.tables import tables
 from neardup.tokens import Tokens, tokens_of
 from neardup.types import Page
 

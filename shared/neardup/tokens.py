@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.character_tables import tables
 from neardup.kernels.murmur import hash_tokens
 from neardup.kernels.tokenizing import MAX_NGRAM, tokenize
 from neardup.scratch import Scratch
-from neardup.tables import tables
 
 UNLIMITED: Final = 2**31 - 1
 _scratch = Scratch()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.tables import tables
+from neardup.character_tables import tables
 from neardup.tokens import tokens_of, tokens_of_text
 from tests import naive
 

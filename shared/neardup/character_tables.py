@@ -1,7 +1,7 @@
 """The frozen tables: what characters are and become, what &names; mean, and what each HTML element does to text.
 
-`tables.npz` is written by deploy/tables/generate.py. Everything here is read once and never changes, so it can be
-shared by all threads.
+`character_tables.npz` is written by deploy/tables/generate.py. Everything here is read once and never changes, so it
+can be shared by all threads.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels import markup, references, tokenizing
 
-FILE: Final = Path(__file__).with_name("tables.npz")
+FILE: Final = Path(__file__).with_name("character_tables.npz")
 
 _FORMATTING: Final = (
     "abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q ruby rb s samp small span strike"

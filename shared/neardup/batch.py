@@ -1,0 +1,145 @@
+"""Batch search: a batch of queries against a file of fingerprints, read once from end to end.
+
+Exact (Manku 2007 §3.3): tables are built on the queries, and each fingerprint of the file is looked up in them. Most
+are turned away by one bit of a bitmap that stays in the cache while a block of the file goes past it.
+Probabilistic (Sood & Loguinov 2011 §6.3): a chunk of the file becomes a table, and the queries' flips are looked up.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from math import comb
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.design import Design
+from neardup.kernels.sifting import sift
+from neardup.lookup import Found, Lookup
+from neardup.psm import Psm
+from neardup.runs import PlainBuilder, PlainRun
+from neardup.slice import Slice
+from neardup.table import BITS, Table, moves
+
+BLOCK: Final = 1 << 20
+"""Fingerprints that pass all tables together: enough that fetching a table's bitmap anew for each block is little."""
+
+
+SPACING: Final = 4
+"""The bitmaps have 2^4 bits a query: 2 MB a table for a million, one of sixteen passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Queries and fingerprints of the file within k bits of each other; each pair once, in order."""
+
+    query: NDArray[np.uint64]
+    fingerprint: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return int(self.query.size)
+
+
+class BatchSearch:
+    """The queries' tables. Safe to use from many threads: nothing changes after construction."""
+
+    def __init__(self, queries: NDArray[np.uint64], design: Design) -> None:
+        self._k = design.k
+        distinct = np.unique(queries)
+        self._distinct = int(distinct.size)
+        tables = design.tables()
+        leading = [_bits(table.order[: table.leading]) for table in tables]
+        self._tables = [_QueryTable(table, distinct, leading[:number]) for number, table in enumerate(tables)]
+
+    def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
+        """Every pair within k, exactly. Blocks are shared out to the threads; the kernels release the GIL."""
+        blocks = (chunk[start : start + BLOCK] for chunk in chunks for start in range(0, chunk.size, BLOCK))
+        if threads == 1:
+            return _together(map(self._scan_block, blocks))
+        with ThreadPoolExecutor(threads) as pool:
+            return _together(pool.map(self._scan_block, blocks))
+
+    def _scan_block(self, block: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+        block = np.ascontiguousarray(block)
+        passed = np.empty(block.size, np.uint64)
+        found = Found(2 * most_near(self._k, self._distinct))
+        return [pair for table in self._tables if (pair := table.find(block, self._k, passed, found))[0].size]
+
+
+def most_near(k: int, size: int) -> int:
+    """More different fingerprints than this cannot be within k bits of one: a cap that never cuts anything off."""
+    return max(1, min(size, sum(comb(BITS, i) for i in range(k + 1))))
+
+
+def _bits(sources: Iterable[int]) -> np.uint64:
+    return np.uint64(sum(1 << (BITS - 1 - source) for source in sources))
+
+
+class _QueryTable:
+    def __init__(self, table: Table, queries: NDArray[np.uint64], earlier: list[np.uint64]) -> None:
+        self._table, self._earlier = table, earlier
+        builder = PlainBuilder(np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, spacing=SPACING)
+        builder.step(queries.size)
+        self._run: PlainRun = builder.run()
+        # Only the leading bits are needed to ask the bitmap: the moves of the others are left out.
+        masks, rotations = moves(table.order)
+        masks &= _bits(table.order[: self._run.bitmap_bits])
+        self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
+
+    def find(
+        self, block: NDArray[np.uint64], k: int, passed: NDArray[np.uint64], found: Found
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        run, table = self._run, self._table
+        candidates = block
+        if run.bitmap_bits:
+            count = sift(block, self._masks, self._rotations, run.bitmap_bits, run.bitmap, passed)
+            candidates = passed[:count]
+        limits = np.full(candidates.size, k, np.uint64)
+        lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))
+        found.clear()
+        run.probe_unfiltered(lookup.keys, limits, lookup.everyone, lookup, found)
+        queries, others = table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
+        # Most pairs share the leading bits of several tables; the first of those reports them.
+        known = np.zeros(queries.size, bool)
+        for mask in self._earlier:
+            known |= (queries ^ others) & mask == 0
+        return queries[~known], others[~known]
+
+
+def scan_psm(
+    psm: Psm,
+    queries: NDArray[np.uint64],
+    levels: NDArray[np.uint8],
+    chunks: Iterable[NDArray[np.uint64]],
+    *,
+    first: bool = False,
+) -> Pairs:
+    """What PSM finds in a file; with `first`, a query that has a match is asked no more and the scan can end early."""
+    pieces = []
+    for chunk in chunks:
+        if not queries.size:
+            break
+        kept = Slice(Table.plain(psm.header))
+        kept.insert(np.ascontiguousarray(chunk))
+        matches = (psm.find_first if first else psm.find_all)(kept, queries, levels)
+        pieces.append([(queries[matches.query], matches.key)])
+        if first:
+            waiting = np.ones(queries.size, bool)
+            waiting[matches.query] = False
+            queries, levels = queries[waiting], levels[waiting]
+    return _together(pieces)
+
+
+def _together(found: Iterable[list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]]) -> Pairs:
+    pairs = list(chain.from_iterable(found))
+    if not pairs:
+        return Pairs(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    query = np.concatenate([each for each, _ in pairs])
+    fingerprint = np.concatenate([each for _, each in pairs])
+    order = np.lexsort((fingerprint, query))
+    query, fingerprint = query[order], fingerprint[order]
+    new = np.ones(query.size, bool)
+    new[1:] = (query[1:] != query[:-1]) | (fingerprint[1:] != fingerprint[:-1])
+    return Pairs(query[new], fingerprint[new])

@@ -1,0 +1,209 @@
+"""Compressed runs: Elias-Fano, the default, and Manku's Huffman blocks. Both read and answer exactly as plain ones."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels import elias_fano, huffman
+from neardup.kernels.probing import close_directory, mark_directory
+from neardup.lookup import Found, Lookup
+from neardup.runs import directory_bits, zeros
+from neardup.table import leading_mask
+
+_SPARE_WORDS: Final = 2  # kernels read one word past the end
+
+
+class EliasFanoRun:
+    """64 - log2(n) + 2 bits a key, and an eighth for the directory (see kernels/elias_fano)."""
+
+    def __init__(
+        self,
+        lower: NDArray[np.uint64],
+        upper: NDArray[np.uint64],
+        samples: NDArray[np.uint32],
+        shape: NDArray[np.uint64],
+        *,
+        skip: int,
+        epoch: int,
+    ) -> None:
+        self.epoch = epoch
+        self._lower, self._upper, self._samples, self._shape, self._skip = lower, upper, samples, shape, skip
+        self._size, self._upper_bits, self._prefix = int(shape[0]), int(shape[1]), np.uint64(shape[2])
+        self._resume = (0, 0)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._lower.nbytes + self._upper.nbytes + self._samples.nbytes)
+
+    def probe(self, lookup: Lookup, found: Found) -> int:
+        capped = 0
+
+        def kernel(start: int, into: Found) -> tuple[int, int]:
+            nonlocal capped
+            reached, count, more = elias_fano.probe_elias_fano(
+                self._prefix, self._skip, self._upper_bits, self._lower, self._upper, self._samples, lookup.keys,
+                lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
+                into.query, into.key, into.count,
+            )  # fmt: skip
+            capped += more
+            return reached, count
+
+        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
+        return capped
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint64]:
+        at, place = self._resume if self._resume[0] <= start else (0, 0)
+        out = np.empty(stop - at, np.uint64)
+        place = elias_fano.decode(
+            at, stop, self._prefix, self._skip, self._upper_bits, self._lower, self._upper, place, out
+        )
+        self._resume = (stop, place)
+        return out[start - at :]
+
+    def parts(self) -> Mapping[str, NDArray[np.generic]]:
+        return {"lower": self._lower, "upper": self._upper, "samples": self._samples, "shape": self._shape}
+
+
+class EliasFanoBuilder:
+    """Encodes keys in order."""
+
+    def __init__(self, keys: NDArray[np.uint64], *, skip: int, epoch: int) -> None:
+        self._keys, self._skip, self._epoch, self._at = keys, skip, epoch, 0
+        # One upper value a key, rounded so that the 0s cost at most one bit a key.
+        self._upper_bits = max(1, min(keys.size.bit_length() - 1, 64 - skip))
+        width = 64 - skip - self._upper_bits
+        self._zeros = 1 << self._upper_bits
+        self._lower = zeros(keys.size * width // 64 + _SPARE_WORDS, np.uint64)
+        self._upper = zeros((keys.size + self._zeros) // 64 + _SPARE_WORDS, np.uint64)
+
+    def step(self, budget: int) -> bool:
+        stop = min(self._keys.size, self._at + budget)
+        elias_fano.encode(self._keys, self._at, stop, self._skip, self._upper_bits, self._lower, self._upper)
+        self._at = stop
+        return stop == self._keys.size
+
+    def run(self) -> EliasFanoRun:
+        samples = zeros(self._zeros // elias_fano.SAMPLE + 1, np.uint32)
+        elias_fano.sample(self._upper, self._zeros, samples)
+        prefix = int(self._keys[0]) & leading_mask(self._skip) if self._keys.size else 0
+        shape = np.array([self._keys.size, self._upper_bits, prefix], np.uint64)
+        return EliasFanoRun(self._lower, self._upper, samples, shape, skip=self._skip, epoch=self._epoch)
+
+
+class HuffmanRun:
+    """Blocks of 1024 bytes, the last key of each, and a directory over those (see kernels/huffman)."""
+
+    def __init__(
+        self,
+        words: NDArray[np.uint64],
+        last_keys: NDArray[np.uint64],
+        counts: NDArray[np.uint16],
+        lengths: NDArray[np.int64],
+        directory: NDArray[np.uint32],
+        *,
+        skip: int,
+        epoch: int,
+    ) -> None:
+        self.epoch = epoch
+        self._words, self._last_keys, self._counts, self._lengths = words, last_keys, counts, lengths
+        self._directory, self._skip = directory, skip
+        self._bits = (directory.size - 1).bit_length() - 1
+        self._codes, self._peeks = huffman.canonical_codes(lengths)
+        self._ends = np.cumsum(counts, dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        return int(self._ends[-1]) if self._ends.size else 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._words.nbytes + self._last_keys.nbytes + self._counts.nbytes + self._directory.nbytes)
+
+    def probe(self, lookup: Lookup, found: Found) -> int:
+        capped = 0
+
+        def kernel(start: int, into: Found) -> tuple[int, int]:
+            nonlocal capped
+            reached, count, more = huffman.probe_huffman(
+                self._words, self._last_keys, self._counts, self._directory, self._skip, self._bits, self._lengths,
+                self._codes, self._peeks, lookup.keys, lookup.limits, lookup.everyone, start, lookup.mask, lookup.cap,
+                into.query, into.key, into.count,
+            )  # fmt: skip
+            capped += more
+            return reached, count
+
+        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
+        return capped
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint64]:
+        first = int(np.searchsorted(self._ends, start, "right"))
+        begin = int(self._ends[first - 1]) if first else 0
+        pieces, at, block = [], begin, first
+        while at < stop:
+            out = np.empty(int(self._counts[block]), np.uint64)
+            huffman.decode_block(self._words, block, out.size, self._lengths, self._codes, self._peeks, out)
+            pieces.append(out)
+            at += out.size
+            block += 1
+        return np.concatenate(pieces or [np.empty(0, np.uint64)])[start - begin : stop - begin]
+
+    def parts(self) -> Mapping[str, NDArray[np.generic]]:
+        return {
+            "words": self._words, "last_keys": self._last_keys, "counts": self._counts, "lengths": self._lengths,
+            "directory": self._directory,
+        }  # fmt: skip
+
+
+class HuffmanBuilder:
+    """Two passes over the keys: count positions, then encode."""
+
+    def __init__(self, keys: NDArray[np.uint64], *, skip: int, epoch: int) -> None:
+        self._keys, self._skip, self._epoch = keys, skip, epoch
+        self._positions = np.zeros(64, np.int64)
+        self._counted = self._encoded = self._block = self._bit = 0
+        self._lengths: NDArray[np.int64] | None = None
+
+    def step(self, budget: int) -> bool:
+        stop = min(self._keys.size, self._counted + budget)
+        huffman.count_positions(self._keys, self._counted, stop, self._positions)
+        self._counted = stop
+        if stop < self._keys.size:
+            return False
+        if self._lengths is None:
+            self._allocate()
+        assert self._lengths is not None
+        stop = min(self._keys.size, self._encoded + budget)
+        self._encoded, self._block, self._bit = huffman.encode(
+            self._keys, self._encoded, stop, self._lengths, self._codes, self._words, self._last_keys, self._counts,
+            self._block, self._bit,
+        )  # fmt: skip
+        assert self._encoded == stop, "blocks were counted for the longest code"
+        return stop == self._keys.size
+
+    def _allocate(self) -> None:
+        self._lengths = huffman.code_lengths(self._positions)
+        self._codes, _ = huffman.canonical_codes(self._lengths)
+        bits = int((self._positions * (self._lengths + np.arange(64))).sum())
+        # A block wastes at most its last key's bits, and keeps one key whole.
+        longest = int((self._lengths + np.arange(64))[self._positions > 0].max(initial=0))
+        blocks = bits // (huffman.BLOCK_BITS - 64 - longest) + 1
+        self._words = zeros(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64)
+        self._last_keys = zeros(blocks, np.uint64)
+        self._counts = zeros(blocks, np.uint16)
+
+    def run(self) -> HuffmanRun:
+        assert self._lengths is not None
+        used = int(np.count_nonzero(self._counts))
+        last_keys, counts = self._last_keys[:used].copy(), self._counts[:used].copy()
+        words = self._words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
+        bits = directory_bits(max(used, 4), self._skip)
+        directory = zeros((1 << bits) + 1, np.uint32)
+        mark_directory(last_keys, 0, used, self._skip, bits, directory)
+        close_directory(directory)
+        return HuffmanRun(words, last_keys, counts, self._lengths, directory, skip=self._skip, epoch=self._epoch)

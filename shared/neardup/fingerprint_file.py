@@ -1,0 +1,31 @@
+"""Files of fingerprints, in chunks of 64 MB (Manku 2007 §3.3), that can be mapped into memory and scanned."""
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup import array_file
+
+MAGIC: Final = b"NDPRINTS"
+VERSION: Final = 1
+CHUNK: Final = 64 * 2**20 // 8
+
+
+def write_fingerprints(
+    path: Path, fingerprints: NDArray[np.uint64], *, signature_version: str, chunk: int = CHUNK
+) -> None:
+    """Write beside and rename. The order is kept."""
+    starts = range(0, fingerprints.size, chunk)
+    arrays = {str(number): fingerprints[start : start + chunk] for number, start in enumerate(starts)}
+    about = {"signature_version": signature_version, "count": int(fingerprints.size)}
+    array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
+
+
+def read_fingerprints(path: Path, *, mapped: bool = True) -> list[NDArray[np.uint64]]:
+    """The chunks. Mapped ones are read from the disk when they are scanned; others at once, and checked.
+
+    Raises WrongState, CorruptState or OSError.
+    """
+    return list(array_file.read(path, magic=MAGIC, version=VERSION, mapped=mapped).arrays.values())

@@ -1,0 +1,200 @@
+"""VOSH and the heap M of Sood & Loguinov 2011 §5-6: the likeliest sets of flipped header bits, in order.
+
+Bits are ranked by how easily they flip; a set is its ranks in rising order. From p(u, S), equation 6, the bits that do
+not flip cancel, and what orders the sets is the sum of each flipped bit's cost, -log(p / (1 - p)), in whole steps. A
+set travels as one word, so that comparing words compares costs:
+
+    16 bits cost | 3 bits size | 45 unused or ranks, 6 bits each, the first rank highest
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+U = np.uint64
+COST_SHIFT = U(48)
+SIZE_SHIFT = U(45)
+MOST_COST = U(0xFFFF)
+ROW = 32
+
+
+@njit(nogil=True, cache=True)
+def rank_bits(
+    costs: NDArray[np.uint16],
+    bits: int,
+    numbers: NDArray[np.uint32],
+    order: NDArray[np.int64],
+    ranked: NDArray[np.uint64],
+) -> None:
+    """order[r] is the r-th easiest of the first `bits` bits, ranked[r] its cost; ties go by position.
+
+    `numbers` is scratch of 128 words.
+    """
+    # Each counts the smaller ones, in rows of fixed length, which compiles to a few vector instructions; any sort would
+    # mispredict its branches. Cost and position in one number make all of them different.
+    numbers[:] = np.uint32(0xFFFFFFFF)
+    ranks = numbers[64:]
+    ranks[:] = np.uint32(0)
+    for i in range(bits):
+        numbers[i] = (np.uint32(costs[i]) << np.uint32(6)) | np.uint32(i)
+    for i in range(bits):
+        number = numbers[i]
+        for j in range(ROW):
+            ranks[j] += numbers[j] > number
+        if bits > ROW:
+            for j in range(ROW, 2 * ROW):
+                ranks[j] += numbers[j] > number
+    for i in range(bits):
+        order[ranks[i]] = i
+        ranked[ranks[i]] = costs[i]
+
+
+@njit(nogil=True, cache=True)
+def _rank_of(word: np.uint64, place: np.int64) -> np.int64:
+    return np.int64((word >> U(6 * (6 - place))) & U(63))
+
+
+@njit(nogil=True, cache=True)
+def _raised(word: np.uint64, place: np.int64, ranked: NDArray[np.uint64]) -> np.uint64:
+    """The set with the rank at `place` one higher."""
+    rank = _rank_of(word, place)
+    cost = min((word >> COST_SHIFT) - ranked[rank] + ranked[rank + 1], MOST_COST)
+    set_and_size = (word & ((U(1) << COST_SHIFT) - U(1))) + (U(1) << U(6 * (6 - place)))
+    raised: np.uint64 = (cost << COST_SHIFT) | set_and_size
+    return raised
+
+
+@njit(nogil=True, cache=True)
+def _sift_up(heap: NDArray[np.uint64], at: int) -> None:
+    word = heap[at]
+    while at > 0 and heap[(at - 1) >> 1] > word:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = word
+
+
+@njit(nogil=True, cache=True)
+def _sift_down(heap: NDArray[np.uint64], size: int) -> None:
+    word = heap[0]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        child += child + 1 < size and heap[child + 1] < heap[child]
+        if heap[child] >= word:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = word
+
+
+@njit(nogil=True, cache=True)
+def likeliest_sets(
+    ranked: NDArray[np.uint64], bits: int, most: int, wanted: int, heap: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> int:
+    """Write the `wanted` cheapest non-empty sets of at most `most` of `bits` ranks; return how many there were.
+
+    Each set once, cost never falling. `heap` needs room for wanted + most words.
+    """
+    size = 0
+    word = U(0)
+    cost = U(0)
+    for each in range(min(most, bits)):
+        # The root of the tree of sets with each + 1 bits: the easiest ones.
+        cost = min(cost + ranked[each], MOST_COST)
+        word |= U(each) << U(6 * (6 - each))
+        heap[size] = (cost << COST_SHIFT) | (U(each + 1) << SIZE_SHIFT) | word
+        _sift_up(heap, size)
+        size += 1
+    count = 0
+    while count < wanted and size > 0:
+        word = heap[0]
+        out[count] = word
+        count += 1
+        last = np.int64((word >> SIZE_SHIFT) & U(7)) - 1
+        # The left child takes its parent's place in the heap: one sift instead of two.
+        if _rank_of(word, last) + 1 < bits:
+            heap[0] = _raised(word, last, ranked)
+        else:
+            size -= 1
+            heap[0] = heap[size]
+        _sift_down(heap, size)
+        # The right child raises the rank before the first gap from the right, if that gap is exactly 2: any other rule
+        # would reach some set twice. (Algorithm 2 of the paper lacks the break after the gap of 2; its text has it.)
+        place = last
+        while place > 0:
+            place -= 1
+            gap = _rank_of(word, place + 1) - _rank_of(word, place)
+            if gap >= 2:
+                if gap == 2:
+                    heap[size] = _raised(word, place, ranked)
+                    _sift_up(heap, size)
+                    size += 1
+                break
+    return count
+
+
+@njit(nogil=True, cache=True)
+def flip_lookups(
+    fingerprints: NDArray[np.uint64],
+    levels: NDArray[np.uint8],
+    costs_of_levels: NDArray[np.uint16],
+    header: int,
+    most: int,
+    wanted: int,
+    keys: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+) -> None:
+    """Row i: fingerprint i itself, then its `wanted` likeliest flips, each with the distance left for the rest.
+
+    Where there are fewer flips than wanted, the row repeats the fingerprint itself.
+    """
+    order = np.empty(header, np.int64)
+    ranked = np.empty(header + 1, np.uint64)
+    costs = np.empty(header, np.uint16)
+    numbers = np.empty(128, np.uint32)
+    heap = np.empty(wanted + most + 2, np.uint64)
+    sets = np.empty(wanted, np.uint64)
+    for i in range(fingerprints.size):
+        for bit in range(header):
+            costs[bit] = costs_of_levels[levels[i, bit]]
+        rank_bits(costs, header, numbers, order, ranked)
+        count = likeliest_sets(ranked, header, most, wanted, heap, sets)
+        keys[i, 0] = fingerprints[i]
+        limits[i, 0] = most
+        for j in range(count):
+            word = sets[j]
+            size = np.int64((word >> SIZE_SHIFT) & U(7))
+            flips = U(0)
+            for place in range(size):
+                flips |= U(1) << U(63 - order[_rank_of(word, np.int64(place))])
+            keys[i, j + 1] = fingerprints[i] ^ flips
+            limits[i, j + 1] = most - size
+        for j in range(count, wanted):
+            keys[i, j + 1] = fingerprints[i]
+            limits[i, j + 1] = most
+
+
+@njit(nogil=True, cache=True)
+def attempts_needed(
+    differences: NDArray[np.uint64],
+    levels: NDArray[np.uint8],
+    costs_of_levels: NDArray[np.uint16],
+    header: int,
+    most: int,
+    wanted: int,
+    attempts: NDArray[np.int64],
+) -> None:
+    """At which flip each difference in the header is met: 0 without one, wanted + 1 when not among the `wanted`."""
+    keys = np.empty((1, wanted + 1), np.uint64)
+    limits = np.empty((1, wanted + 1), np.uint64)
+    nothing = np.zeros(1, np.uint64)
+    for i in range(differences.size):
+        sought = (differences[i] >> U(64 - header)) << U(64 - header)
+        attempts[i] = wanted + 1
+        flip_lookups(nothing, levels[i : i + 1], costs_of_levels, header, most, wanted, keys, limits)
+        for j in range(wanted + 1):
+            if keys[0, j] == sought:
+                attempts[i] = j
+                break

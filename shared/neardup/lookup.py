@@ -1,0 +1,85 @@
+"""A lookup says which keys are near enough; the matches it found grow in buffers that are used again and again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.ordering import order_matches
+from neardup.table import leading_mask
+
+DEFAULT_CAP: Final = 1000
+
+
+@dataclass(slots=True)
+class Lookup:
+    """Many lookups in one table: keys, how many leading bits must match, how far each rest may be."""
+
+    keys: NDArray[np.uint64]
+    limits: NDArray[np.uint64]
+    leading: int
+    cap: int = DEFAULT_CAP
+    mask: np.uint64 = field(init=False)
+    everyone: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mask = np.uint64(leading_mask(self.leading))
+        self.everyone = np.arange(self.keys.size, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which query found which key at which distance: sorted by query, then distance, then key; no pair twice.
+
+    `capped` queries had more matches than the cap and keep only the nearest.
+    """
+
+    query: NDArray[np.int64]
+    key: NDArray[np.uint64]
+    distance: NDArray[np.uint8]
+    capped: int = 0
+
+    def __len__(self) -> int:
+        return int(self.query.size)
+
+
+class Found:
+    """Buffers for pairs (query, key). `collect` calls a resumable kernel until it is through."""
+
+    def __init__(self, room: int = 1 << 14) -> None:
+        self.query: NDArray[np.int64] = np.empty(room, np.int64)
+        self.key: NDArray[np.uint64] = np.empty(room, np.uint64)
+        self.count = 0
+
+    def clear(self) -> None:
+        """Forget what was found, keep the buffers."""
+        self.count = 0
+
+    def collect(self, total: int, least_room: int, kernel: Callable[[int, "Found"], tuple[int, int]]) -> None:
+        """`kernel(start, self)` returns (next, found); grow and repeat until next is `total`."""
+        start = 0
+        while start < total:
+            reached, self.count = kernel(start, self)
+            if reached < total:
+                self._grow(least_room)
+            start = reached
+
+    def matches(self, queries: NDArray[np.uint64], cap: int) -> Matches:
+        """Distances to `queries`, repeats dropped, nearest first, at most `cap` a query."""
+        if self.count == 0:
+            return _NOTHING
+        number = np.empty(self.count, np.int64)
+        key = np.empty(self.count, np.uint64)
+        distance = np.empty(self.count, np.uint8)
+        count, capped = order_matches(self.query, self.key, self.count, queries, cap, number, key, distance)
+        return Matches(number[:count], key[:count], distance[:count], capped)
+
+    def _grow(self, least_room: int) -> None:
+        size = max(2 * self.query.size, self.count + 2 * least_room)
+        self.query = np.resize(self.query, size)
+        self.key = np.resize(self.key, size)
+
+
+_NOTHING: Final = Matches(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))

@@ -1,0 +1,70 @@
+"""A merge in progress: two neighbouring runs become one, a bounded number of keys per batch.
+
+The two runs stay in use until the new one is ready. Compressed runs are read and written through plain buffers of the
+size of the merge; what limits a step is keys, so a step takes the same time whatever the runs' size.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.merging import merge_step
+from neardup.runs import Builder, Run
+
+MakeBuilder = Callable[[NDArray[np.uint64], int], Builder]
+"""(keys in order, epoch) -> builder of the run."""
+
+HASTE: Final = 1.25
+"""Faster than needed by this much, so that a merge ends before the next one of its size begins."""
+
+
+class Merge:
+    """`advance` until it returns the new run."""
+
+    def __init__(self, older: Run, newer: Run, make_builder: MakeBuilder) -> None:
+        self.older, self.newer = older, newer
+        self._make_builder = make_builder
+        self._inputs = [_Reader(older), _Reader(newer)]
+        total = older.size + newer.size
+        self._out: NDArray[np.uint64] = np.empty(total, np.uint64)
+        self._i = self._j = self._o = 0
+        self._builder: Builder | None = None
+        # Each key is read, merged and indexed once, and all of it must be done while newer.size keys come in.
+        self._pace = HASTE * 3 * total / max(1, newer.size)
+
+    def advance(self, inserted: int) -> Run | None:
+        """Do the share of work that `inserted` new keys call for; the run when it is ready."""
+        budget = int(self._pace * inserted) + 1
+        for reader in self._inputs:
+            budget -= reader.step(budget)
+            if budget <= 0:
+                return None
+        if self._builder is None:
+            before = self._o
+            self._i, self._j, self._o = merge_step(
+                self._inputs[0].keys, self._inputs[1].keys, self._i, self._j, self._out, self._o, budget
+            )
+            budget -= self._o - before
+            if self._i < self.older.size or self._j < self.newer.size:
+                return None
+            self._builder = self._make_builder(self._out[: self._o], self.older.epoch)
+        return self._builder.run() if self._builder.step(max(1, budget)) else None
+
+
+class _Reader:
+    """The keys of a run; those of a compressed one are decoded step by step."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        plain = getattr(run, "keys", None)
+        self._done = 0 if plain is None else run.size
+        self.keys: NDArray[np.uint64] = np.empty(run.size, np.uint64) if plain is None else plain
+
+    def step(self, budget: int) -> int:
+        count = min(budget, self._run.size - self._done)
+        if count > 0:
+            self.keys[self._done : self._done + count] = self._run.read(self._done, self._done + count)
+            self._done += count
+        return count

@@ -1,0 +1,175 @@
+"""Sorted runs: keys that no longer change, with what makes a probe one jump.
+
+A run has distinct keys in rising order. Three forms, one behaviour: plain here, the two compressed ones in
+`compressed_runs`. All are built in bounded steps, so that a merge never stalls a batch.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.probing import close_directory, fill_filter, mark_directory, pass_filter, probe_sorted
+from neardup.lookup import Found, Lookup
+
+FILTER_SPACING: Final = 3
+"""A filter has about 2^3 bits a key, an eighth of the table: seven of eight empty-handed probes end in it."""
+LEAST_FILTERED: Final = 1 << 12
+
+_Word = TypeVar("_Word", bound=np.generic)
+
+
+class Run(Protocol):
+    """What the slice asks of a run."""
+
+    epoch: int
+
+    @property
+    def size(self) -> int:
+        """How many keys."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+
+    def probe(self, lookup: Lookup, found: Found) -> int:
+        """Add every pair of a query and a key within its limit to `found`; return how many queries were capped."""
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint64]:
+        """keys[start:stop], in order. Reading on from the last stop costs what is read."""
+
+    def parts(self) -> Mapping[str, NDArray[np.generic]]:
+        """The arrays that a snapshot keeps."""
+
+
+class Builder(Protocol):
+    """Makes a run from keys that are already in order, a bounded number at a time."""
+
+    def step(self, budget: int) -> bool:
+        """Take at most `budget` keys further; True when the run is ready."""
+
+    def run(self) -> Run:
+        """The run, once `step` said True."""
+
+
+def zeros(size: int, dtype: type[_Word]) -> NDArray[_Word]:
+    """Like np.zeros, but on huge pages: numpy asks for those in np.empty only, and random reads need them."""
+    made = np.empty(size, dtype)
+    made.fill(0)
+    return made
+
+
+def directory_bits(size: int, skip: int) -> int:
+    """Two to four keys an entry: at most 2 bytes a key, and a probe reads one cache line of the table."""
+    return max(1, min(size.bit_length() - 2, 62 - skip))
+
+
+class PlainRun:
+    """Keys as they are, a directory of 32-bit positions, and a bitmap of the leading bits where that is sparse."""
+
+    def __init__(
+        self,
+        keys: NDArray[np.uint64],
+        directory: NDArray[np.uint32],
+        bitmap: NDArray[np.uint64],
+        *,
+        skip: int,
+        epoch: int,
+    ) -> None:
+        self.keys = keys
+        self.epoch = epoch
+        self._directory = directory
+        self.bitmap = bitmap
+        self._skip = skip
+        self._bits = (directory.size - 1).bit_length() - 1
+        self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
+        self._passed: NDArray[np.int64] = np.empty(0, np.int64)
+
+    @classmethod
+    def of(cls, keys: NDArray[np.uint64], *, skip: int = 0, leading: int = 64, epoch: int = 0) -> "PlainRun":
+        """Build at once, for small runs and for tests."""
+        builder = PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch)
+        while not builder.step(1 << 62):
+            pass
+        return builder.run()
+
+    @property
+    def size(self) -> int:
+        return int(self.keys.size)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.keys.nbytes + self._directory.nbytes + self.bitmap.nbytes)
+
+    def probe(self, lookup: Lookup, found: Found) -> int:
+        keys, limits = lookup.keys, lookup.limits
+        if not self.bitmap_bits:
+            return self.probe_unfiltered(keys, limits, lookup.everyone, lookup, found)
+        if self._passed.size < keys.size:
+            self._passed = np.empty(keys.size, np.int64)
+        passed = self._passed[: pass_filter(keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
+        return self.probe_unfiltered(keys[passed], limits[passed], passed, lookup, found)
+
+    def probe_unfiltered(
+        self,
+        keys: NDArray[np.uint64],
+        limits: NDArray[np.uint64],
+        numbers: NDArray[np.int64],
+        lookup: Lookup,
+        found: Found,
+    ) -> int:
+        """The same for these keys, which `lookup` knows by their numbers, without asking the bitmap."""
+        capped = 0
+
+        def kernel(start: int, into: Found) -> tuple[int, int]:
+            nonlocal capped
+            reached, count, more = probe_sorted(
+                self.keys, self._directory, self._skip, self._bits, keys, limits, numbers, start,
+                lookup.leading, lookup.mask, lookup.cap, into.query, into.key, into.count,
+            )  # fmt: skip
+            capped += more
+            return reached, count
+
+        found.collect(keys.size, lookup.cap + 1, kernel)
+        return capped
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint64]:
+        return self.keys[start:stop]
+
+    def parts(self) -> Mapping[str, NDArray[np.generic]]:
+        return {"keys": self.keys, "directory": self._directory, "bitmap": self.bitmap}
+
+
+class PlainBuilder:
+    """Fills directory and bitmap over keys in order."""
+
+    def __init__(
+        self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
+    ) -> None:
+        self._keys, self._skip, self._epoch = keys, skip, epoch
+        self._bits = directory_bits(keys.size, skip)
+        self._directory = zeros((1 << self._bits) + 1, np.uint32)
+        self._at = 0
+        bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
+        # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
+        self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
+        if (keys.size < LEAST_FILTERED and spacing == FILTER_SPACING) or self.bitmap_bits < max(
+            6, keys.size.bit_length() + 1
+        ):
+            self.bitmap_bits = 0
+        self.bitmap = zeros((1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0, np.uint64)
+
+    def step(self, budget: int) -> bool:
+        stop = min(self._keys.size, self._at + budget)
+        mark_directory(self._keys, self._at, stop, self._skip, self._bits, self._directory)
+        if self.bitmap_bits:
+            fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
+        self._at = stop
+        if stop == self._keys.size:
+            close_directory(self._directory)
+            return True
+        return False
+
+    def run(self) -> PlainRun:
+        return PlainRun(self._keys, self._directory, self.bitmap, skip=self._skip, epoch=self._epoch)

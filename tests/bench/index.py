@@ -1,0 +1,273 @@
+"""The fingerprint index, on one core: exact search against memory and FAISS, PSM, growth, codecs, batch.
+
+Random fingerprints and simulated weights; a quarter of the queries are near-duplicates of something stored. A figure is
+the best of several rounds.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from math import log2
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.batch import BatchSearch
+from neardup.codecs import Codec, make_builder
+from neardup.design import Design, longest_leading
+from neardup.flip_model import FlipModel
+from neardup.kernels.huffman import code_lengths, count_positions
+from neardup.lookup import Found, Lookup
+from neardup.psm import Psm
+from neardup.runs import Run
+from neardup.simulated import copies, fingerprints_of, pages
+from neardup.slice import Slice
+from neardup.table import Table
+from tests.bench.result import Result
+
+ROUNDS = 5
+QUERIES = 1 << 18
+
+
+def run(*, full: bool) -> list[Result]:
+    """Everything; `full` is 60M fingerprints, the default 6M."""
+    size = 60_000_000 if full else 6_000_000
+    results = _exact(size)
+    results += _faiss(6_000_000)
+    results += _psm(size)
+    results += _grow(10_000_000 if full else 2_000_000)
+    results += _compression(26 if full else 22)
+    results += _batch(60_000_000 if full else 32_000_000)
+    results += _growth([20, 22, 24, 26] if full else [18, 20, 22])
+    return results
+
+
+def _best(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
+    """Seconds of the fastest round, the first one, which compiles and warms up, aside."""
+    work()
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+@njit(nogil=True)
+def _read_all(array: NDArray[np.uint64], places: NDArray[np.int64]) -> np.uint64:
+    total = np.uint64(0)
+    for place in places:
+        total += array[place]
+    return total
+
+
+def _random(seed: int, size: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
+
+
+def _queries(stored: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
+    """A quarter are stored ones with up to three bits flipped."""
+    rng = np.random.default_rng(9)
+    made = _random(10, size)
+    near = stored[rng.integers(0, stored.size, size // 4)]
+    for _ in range(3):
+        near = near ^ (np.uint64(1) << rng.integers(0, 64, near.size, dtype=np.uint64))
+    made[::4] = near
+    return made
+
+
+class _Tables:
+    """Settled tables of the exact search, as a shard holds them once all merges are done."""
+
+    def __init__(self, stored: NDArray[np.uint64], tables: int, codec: Codec = Codec.PLAIN) -> None:
+        self.tables = longest_leading(3, tables).tables()
+        self.runs = [_run(np.sort(table.keys_of(stored)), table.leading, codec) for table in self.tables]
+
+    def find(self, queries: NDArray[np.uint64]) -> int:
+        limits = np.full(queries.size, 3, np.uint64)
+        found, count = Found(1 << 20), 0
+        for table, run in zip(self.tables, self.runs, strict=True):
+            found.clear()
+            run.probe(Lookup(table.keys_of(queries), limits, table.leading), found)
+            count += found.count
+        return count
+
+    def pairs(self, queries: NDArray[np.uint64]) -> set[tuple[int, int]]:
+        pairs: set[tuple[int, int]] = set()
+        limits = np.full(queries.size, 3, np.uint64)
+        for table, run in zip(self.tables, self.runs, strict=True):
+            found = Found()
+            run.probe(Lookup(table.keys_of(queries), limits, table.leading), found)
+            keys = table.fingerprints_of(found.key[: found.count])
+            pairs |= set(zip(found.query[: found.count].tolist(), keys.tolist(), strict=True))
+        return pairs
+
+
+def _run(keys: NDArray[np.uint64], leading: int, codec: Codec, skip: int = 0) -> Run:
+    builder = make_builder(codec, keys, skip=skip, leading=leading, epoch=0)
+    while not builder.step(1 << 62):
+        pass
+    return builder.run()
+
+
+def _exact(size: int) -> list[Result]:
+    stored = _random(1, size)
+    queries = _queries(stored, QUERIES)
+    tables = _Tables(stored, 10)
+    places = np.random.default_rng(2).integers(0, size, 1 << 21)
+    reads = places.size / _best(lambda: _read_all(stored, places))
+    rate = queries.size / _best(lambda: tables.find(queries))
+    about = f"{reads:,.0f} random reads/s on {size:,} words"
+    nbytes = sum(run.nbytes for run in tables.runs) / (10 * 8 * size)
+    return [
+        Result("exact_vs_random_reads", rate * 20 / reads, "ratio", about + ", 20 a query", goal=0.6),
+        Result("exact_qps", rate, "queries/s", f"{size:,} fingerprints, T = 10, k = 3"),
+        Result("exact_table_bytes_ratio", nbytes, "ratio", "8 bytes a key"),
+    ]
+
+
+def _faiss(size: int) -> list[Result]:
+    try:
+        import faiss
+    except ImportError:
+        return []
+    faiss.omp_set_num_threads(1)
+    stored = _random(3, size)
+    queries = _queries(stored, QUERIES)
+    few = queries[:2000]
+    index = faiss.IndexBinaryMultiHash(64, 4, 16)
+    index.add(stored.view(np.uint8).reshape(-1, 8))
+    as_bytes = few.view(np.uint8).reshape(-1, 8)
+    theirs = few.size / _best(lambda: index.range_search(as_bytes, 4), rounds=2)
+    bounds, _, labels = index.range_search(as_bytes, 4)
+    numbers = np.repeat(np.arange(few.size), np.diff(bounds.astype(np.int64)))
+    their_pairs = set(zip(numbers.tolist(), stored[labels].tolist(), strict=True))
+    tables = _Tables(stored, 10)
+    same = tables.pairs(few) == their_pairs
+    ours = queries.size / _best(lambda: tables.find(queries))
+    about = f"IndexBinaryMultiHash(64, 4, 16), {theirs:,.0f} queries/s, {size:,} stored, answers "
+    about += "the same" if same else "DIFFER"
+    return [Result("exact_vs_faiss", ours / theirs if same else 0.0, "ratio", about, goal=200)]
+
+
+def _psm(size: int) -> list[Result]:
+    rng = np.random.default_rng(4)
+    header = min(24, size.bit_length() - 2)
+    sample = pages(rng, 20_000)
+    model = FlipModel.fit(sample, copies(rng, sample))
+    tried = copies(rng, sample)
+    asked, levels, others = fingerprints_of(tried), model.levels_of(tried), fingerprints_of(sample)
+    attempts = {
+        first: model.attempts_for(0.96, asked, levels, others, header=header, k=3, first=first)
+        for first in (False, True)
+    }
+    near = pages(rng, QUERIES + QUERIES // 4)
+    changed = copies(rng, near)
+    kept_pairs = np.flatnonzero(np.bitwise_count(fingerprints_of(near) ^ fingerprints_of(changed)) <= 3)[: QUERIES // 4]
+    near, changed = near[kept_pairs], changed[kept_pairs]
+    stored = _random(5, size)
+    stored[: near.shape[0]] = fingerprints_of(near)
+    kept = Slice(Table.plain(header))
+    kept.insert(stored)
+    weights = pages(rng, QUERIES)
+    weights[::4][: changed.shape[0]] = changed
+    queries, query_levels = fingerprints_of(weights), model.levels_of(weights)
+    everything = Psm(model, header, attempts[False])
+    first_only = Psm(model, header, attempts[True])
+    all_rate = queries.size / _best(lambda: everything.find_all(kept, queries, query_levels))
+    first_rate = queries.size / _best(lambda: first_only.find_first(kept, queries, query_levels))
+    wanted = 4 * np.arange(near.shape[0])
+    recall = [
+        float(np.isin(wanted, found.query).mean())
+        for found in (
+            everything.find_all(kept, queries, query_levels),
+            first_only.find_first(kept, queries, query_levels),
+        )
+    ]
+    about = f"{size:,} fingerprints, t = {header}"
+    return [
+        Result("psm_all_qps", all_rate, "queries/s", f"{about}, k(t) = {attempts[False]}", goal=765_000),
+        Result("psm_first_qps", first_rate, "queries/s", f"{about}, k(t) = {attempts[True]}", goal=1_600_000),
+        Result("psm_tables", kept.nbytes / (8 * size), "tables", "8 bytes a fingerprint", 1.25, smaller_is_better=True),
+        Result("psm_all_recall", recall[0], "ratio", "pairs within 3 bits", goal=0.95),
+        Result("psm_first_recall", recall[1], "ratio", "pairs within 3 bits", goal=0.95),
+    ]
+
+
+def _grow(size: int) -> list[Result]:
+    stored = _random(6, size)
+    stored[1::4] = stored[::4][: stored[1::4].size] ^ np.uint64(1 << 40 | 1 << 7)
+    slices = [Slice(table) for table in Design(3, (5,)).tables()]
+    warm = Slice(slices[0].table)
+    warm.probe_and_insert(stored[:20_000], 3)
+    batch, slowest = 4096, 0.0
+    began = time.perf_counter()
+    for start in range(0, size, batch):
+        before = time.perf_counter()
+        for each in slices:
+            each.probe_and_insert(each.table.keys_of(stored[start : start + batch]), 3)
+        slowest = max(slowest, time.perf_counter() - before)
+    rate = size / (time.perf_counter() - began)
+    return [
+        Result("grow_pages_per_s", rate, "pages/s", f"from empty to {size:,}, T = 10, batches of 4096", goal=300_000),
+        Result("grow_slowest_batch_ms", 1000 * slowest, "ms", f"{1000 * batch / rate:.0f} ms on average"),
+    ]
+
+
+def _compression(bits: int) -> list[Result]:
+    results = []
+    queries = _random(8, 1 << 16)
+    # At 2^26 the limits are the issue's; for another n the information limit moves by as many bits.
+    shift = (26 - bits) / 64
+    for dense, name in ((0, ""), (8, "_dense")):
+        shared = np.uint64(0xA5 << 56) if dense else np.uint64(0)
+        keys = np.unique((_random(7, 1 << bits) >> np.uint64(dense)) | shared)
+        asked = (queries >> np.uint64(dense)) | shared
+        leading = min(64, bits + dense)
+        limit = (64 - dense - log2(keys.size) + 1.4427) / 64
+        fixed = (6 + float(np.mean(_positions(keys)))) / 64
+        rates = {}
+        for codec in Codec:
+            made = _run(keys, leading, codec, dense)
+            lookup = Lookup(asked, np.full(asked.size, 3, np.uint64), leading)
+            rates[codec] = asked.size / _best(partial(made.probe, lookup, Found(1 << 20)), 3)
+            ratio = made.nbytes / (8 * keys.size)
+            about = f"raw; 2^{bits + dense} a full range, {keys.size:,} keys; limit {limit:.3f}; "
+            about += f"{rates[codec]:,.0f} probes/s, {rates[codec] / rates[Codec.PLAIN]:.2f} of plain"
+            if codec is Codec.ELIAS_FANO:
+                goal = (0.51 if dense else 0.63) + shift
+                results.append(Result(f"compressed_bytes_ratio{name}", ratio, "ratio", about, goal, True))
+            elif codec is Codec.HUFFMAN:
+                goal = (0.535 if dense else 0.66) + shift
+                counts = np.zeros(64, np.int64)
+                count_positions(keys, 0, keys.size, counts)
+                mean = float((counts * code_lengths(counts)).sum() / counts.sum())
+                about += f"; {mean:.2f} bits a code, a fixed 6-bit code would give {fixed:.3f} before blocks"
+                results.append(Result(f"huffman_bytes_ratio{name}", ratio, "ratio", about, goal, True))
+    return results
+
+
+def _positions(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+    return np.floor(np.log2((keys[1:1_000_000] ^ keys[: 1_000_000 - 1][: keys[1:1_000_000].size]).astype(np.float64)))
+
+
+def _batch(size: int) -> list[Result]:
+    stored = _random(11, size)
+    search = BatchSearch(_queries(stored, 1_000_000), Design(3, (5,)))
+    rate = size / _best(lambda: search.scan([stored]), rounds=3)
+    about = f"1,000,000 queries, {size:,} fingerprints in memory, one core"
+    return [Result("batch_scanned_per_s", rate, "fingerprints/s", about, goal=20_000_000)]
+
+
+def _growth(powers: list[int]) -> list[Result]:
+    """Microseconds a query as the tables grow; a bar each, so that the shape is seen in the terminal."""
+    results = []
+    for power in powers:
+        stored = _random(12, 1 << power)
+        tables = _Tables(stored, 10)
+        queries = _queries(stored, 1 << 16)
+        micros = 1e6 * _best(partial(tables.find, queries), 3) / queries.size
+        results.append(Result(f"growth_2^{power}_us", micros, "µs/query", "#" * max(1, round(40 * micros))))
+    return results

@@ -1,0 +1,84 @@
+"""Plan and routing: every service agrees, or the error says on what not."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import CorruptState, SettingsError, WrongState
+from neardup.plan import Plan
+from neardup.routing import Place, Routing
+from tests.fingerprints import fingerprints, words
+from tests.naive import distance
+
+PLAN = Plan(signature_version="1", slice_bits=2, bands=3, band_slice_bits=1)
+
+
+def test_a_plan_travels_in_a_file(tmp_path: Path) -> None:
+    PLAN.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == PLAN
+
+
+def test_an_altered_plan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(PLAN.to_json().replace('"slice_bits": 2', '"slice_bits": 3'))
+    with pytest.raises(CorruptState, match="expected digest"):
+        Plan.load(path)
+    path.write_text(PLAN.to_json().replace('"version": 1', '"version": 2'))
+    with pytest.raises(WrongState, match="got 'neardup plan' version 2"):
+        Plan.load(path)
+    path.write_text("{}")
+    with pytest.raises(CorruptState, match="expected a plan file"):
+        Plan.load(path)
+    with pytest.raises(CorruptState, match="cannot read"):
+        Plan.load(tmp_path / "absent")
+
+
+def test_a_mismatch_names_the_fields_that_differ() -> None:
+    with pytest.raises(WrongState, match=r"here: expected a plan with slice_bits = 2, got slice_bits = 4"):
+        PLAN.require(replace(PLAN, slice_bits=4), "here")
+
+
+@pytest.mark.parametrize("wrong", [{"slice_bits": 26}, {"k": 8}, {"splits": (3,)}, {"bands": -1}, {"header_bits": 65}])
+def test_fields_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="expected"):
+        replace(PLAN, **wrong)
+
+
+def test_partitions_are_tables_times_slices() -> None:
+    assert PLAN.partitions == 10 * 4 + 3 * 2
+    places = [Routing(PLAN).place_of(number) for number in range(PLAN.partitions)]
+    assert len(set(places)) == PLAN.partitions
+    assert places[7] == Place(1, 3, False)
+    assert places[41] == Place(0, 1, True)
+    with pytest.raises(ValueError, match="expected a partition from 0 to 45"):
+        Routing(PLAN).place_of(46)
+
+
+@given(fingerprints(10), st.sampled_from([4, 10, 16, 20]), st.integers(0, 16))
+def test_what_should_meet_meets_in_one_partition(values: list[int], tables: int, slice_bits: int) -> None:
+    plan = Plan.for_tables(tables, signature_version="1", slice_bits=slice_bits)
+    routing = Routing(plan)
+    keys = [table.keys_of(words(values)) for table in plan.tables]
+    partitions = [routing.partitions_of_keys(number, key) for number, key in enumerate(keys)]
+    for number, each in enumerate(partitions):
+        assert {routing.place_of(int(partition)).table for partition in each} == {number}
+    for i, x in enumerate(values):
+        for j, y in enumerate(values):
+            if distance(x, y) <= 3:
+                meets = [
+                    each[i] == each[j] and not int((key[i] ^ key[j]) & table.mask)
+                    for table, key, each in zip(plan.tables, keys, partitions, strict=True)
+                ]
+                assert any(meets)
+
+
+def test_buckets_spread_over_the_slices_of_their_band() -> None:
+    routing = Routing(PLAN)
+    partitions = routing.partitions_of_buckets(2, np.arange(1000, dtype=np.uint64))
+    assert {routing.place_of(int(partition)).table for partition in partitions} == {2}
+    assert 300 < (partitions == partitions.min()).sum() < 700

@@ -1,0 +1,113 @@
+"""Probabilistic search: the order of the flips against brute force, and recall against exact search."""
+
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.errors import CorruptState, WrongState
+from neardup.flip_model import LEVELS, FlipModel
+from neardup.kernels.vosh import SIZE_SHIFT, likeliest_sets, rank_bits
+from neardup.psm import Psm
+from neardup.simulated import copies, fingerprints_of, pages
+from neardup.slice import Slice
+from neardup.table import Table
+from tests.fingerprints import EXAMPLES
+from tests.naive import likely_subsets, subset_probability
+
+
+def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
+    bits = len(costs)
+    order, ranked = np.empty(bits, np.int64), np.empty(bits + 1, np.uint64)
+    rank_bits(np.array(costs, np.uint16), bits, np.empty(128, np.uint32), order, ranked)
+    out = np.empty(wanted, np.uint64)
+    count = likeliest_sets(ranked, bits, most, wanted, np.empty(wanted + most + 2, np.uint64), out)
+    sets = []
+    for word in out[:count].tolist():
+        size = word >> int(SIZE_SHIFT) & 7
+        sets.append(tuple(sorted(int(order[word >> 6 * (6 - place) & 63]) for place in range(size))))
+    return sets
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=9), st.integers(1, 7))
+def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most: int) -> None:
+    flips = [1 / (1 + exp(cost / 256)) for cost in costs]
+    wanted = likely_subsets(flips, most)
+    sets = emitted(costs, most, 1000)
+    assert len(sets) == len(set(sets)) == len(wanted)
+    assert set(sets) == {subset for _, subset in wanted}
+    chances = [subset_probability(flips, subset) for subset in sets]
+    for ours, theirs in zip(chances, (chance for chance, _ in wanted), strict=True):
+        assert ours == pytest.approx(theirs)
+
+
+def test_only_the_wanted_sets_are_made() -> None:
+    assert emitted([5, 1, 9], 2, 3) == [(1,), (0,), (0, 1)]
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("header", [12, 16])
+def test_recall_against_exact_search_reaches_its_target(first: bool, header: int) -> None:
+    rng = np.random.default_rng(5)
+    weights = pages(rng, 30_000)
+    model = FlipModel.fit(weights[:4000], copies(rng, weights[:4000]))
+    sample = copies(rng, weights[4000:10_000])
+    attempts = model.attempts_for(
+        0.97, fingerprints_of(sample), model.levels_of(sample), fingerprints_of(weights[4000:10_000]),
+        header=header, k=3, first=first,
+    )  # fmt: skip
+    stored = fingerprints_of(weights)
+    kept = Slice(Table.plain(header))
+    kept.insert(stored)
+    queries = copies(rng, weights[10_000:])
+    asked = fingerprints_of(queries)
+    psm = Psm(model, header, attempts)
+    find = psm.find_first if first else psm.find_all
+    found = find(kept, asked, model.levels_of(queries))
+    exact = np.bitwise_count(asked ^ stored[10_000:]) <= 3
+    if first:
+        recall = np.isin(np.flatnonzero(exact), found.query).mean()
+    else:
+        pairs = set(zip(found.query.tolist(), found.key.tolist(), strict=True))
+        wanted = [(i, int(stored[10_000 + i])) for i in np.flatnonzero(exact).tolist()]
+        recall = np.mean([pair in pairs for pair in wanted])
+    assert recall >= 0.95
+    assert found.distance.max() <= 3
+    assert (np.bitwise_count(asked[found.query] ^ found.key) == found.distance).all()
+
+
+def test_all_flips_are_exact_search() -> None:
+    rng = np.random.default_rng(1)
+    weights = pages(rng, 300)
+    model = FlipModel.fit(weights, copies(rng, weights))
+    stored = fingerprints_of(weights)
+    kept = Slice(Table.plain(10))
+    kept.insert(stored)
+    queries = copies(rng, weights, spread=0.3)
+    asked = fingerprints_of(queries)
+    found = Psm(model, 10, 10 + 45 + 120).find_all(kept, asked, model.levels_of(queries))
+    near = np.bitwise_count(asked[:, None] ^ stored[None, :]) <= 3
+    assert set(zip(found.query.tolist(), found.key.tolist(), strict=True)) == {
+        (int(i), int(stored[j])) for i, j in np.argwhere(near)
+    }
+
+
+def test_a_model_travels_in_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    weights = pages(rng, 1000)
+    model = FlipModel.fit(weights, copies(rng, weights))
+    assert list(model.costs) == sorted(model.costs)
+    model.save(tmp_path / "flips.json")
+    assert FlipModel.load(tmp_path / "flips.json") == model
+    (tmp_path / "flips.json").write_text('{"magic": "neardup flip model", "version": 9, "costs": []}')
+    with pytest.raises(WrongState, match="version 1, got 'neardup flip model' version 9"):
+        FlipModel.load(tmp_path / "flips.json")
+    (tmp_path / "flips.json").write_text("{")
+    with pytest.raises(CorruptState, match="expected a flip model"):
+        FlipModel.load(tmp_path / "flips.json")
+    with pytest.raises(ValueError, match="do not fall"):
+        FlipModel(tuple(range(LEVELS, 0, -1)))
