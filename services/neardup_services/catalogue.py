@@ -1,16 +1,82 @@
 """Which services there are: the topic each reads and the stage that it runs."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from neardup.aggregator import Aggregator
 from neardup.featurizer import Featurizer
+from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Log, Partition
+from neardup.plan import Plan
+from neardup.planning import plan_of
+from neardup.psm import Psm
 from neardup.runner import Runner
 from neardup.settings import Settings
+from neardup.shard import Shard
+from neardup.signature import Choices, Signatures
 from neardup.stage import Stage
 from neardup.topics import Topics
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What the settings make of a deployment, worked out once. Raises SettingsError where they do not fit together."""
+
+    settings: Settings
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Which tables there are."""
+        return plan_of(self.settings)
+
+    @cached_property
+    def topics(self) -> Topics:
+        """What they are called."""
+        return Topics.under(self.settings.prefix)
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """One object for all featurizers of a process."""
+        return Signatures(Choices.of(self.settings))
+
+    @cached_property
+    def psm(self) -> Psm | None:
+        """The probabilistic search, where it is chosen."""
+        settings = self.settings
+        if settings.search != "probabilistic":
+            return None
+        model = FlipModel.load(Path(settings.flip_model)) if settings.flip_model else simulated_model()
+        return Psm(model, settings.header_bits, settings.flips, settings.hamming, settings.most_matches)
+
+
+def _featurizer(deployment: Deployment, partition: Partition) -> Stage:
+    settings = deployment.settings
+    return Featurizer(
+        signatures=deployment.signatures,
+        plan=deployment.plan,
+        topics=deployment.topics,
+        owners=settings.owners,
+        psm=deployment.psm,
+        threads=settings.threads or os.cpu_count() or 1,
+    )
+
+
+def _shard(deployment: Deployment, partition: Partition) -> Stage:
+    return Shard(settings=deployment.settings, plan=deployment.plan, partition=partition.partition, psm=deployment.psm)
+
+
+def _aggregator(deployment: Deployment, partition: Partition) -> Stage:
+    return Aggregator(
+        settings=deployment.settings,
+        plan=deployment.plan,
+        partition=partition.partition,
+        identity=str(partition),
+        clock=time.time,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +85,12 @@ class ServiceSpec:
 
     about: str
     topic: Callable[[Topics], str]
-    make_stage: Callable[[Settings, Topics, Partition], Stage]
-
-
-def _featurizer(settings: Settings, topics: Topics, partition: Partition) -> Stage:
-    return Featurizer(inbox=topics.inbox, owners=settings.owners)
-
-
-def _aggregator(settings: Settings, topics: Topics, partition: Partition) -> Stage:
-    return Aggregator(partition=str(partition), verdicts=topics.verdicts, form=settings.verdict_format, clock=time.time)
+    make_stage: Callable[[Deployment, Partition], Stage]
 
 
 SERVICES = {
-    "featurizer": ServiceSpec("reads pages, registers documents with their owners", lambda t: t.pages, _featurizer),
+    "featurizer": ServiceSpec("reads pages, registers documents, probes the tables", lambda t: t.pages, _featurizer),
+    "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),
 }
 
@@ -39,12 +98,12 @@ SERVICES = {
 def make_runner(name: str, settings: Settings, log: Log) -> Runner:
     """The runner of a service over a log."""
     spec = SERVICES[name]
-    topics = Topics.under(settings.prefix)
+    deployment = Deployment(settings)
     return Runner(
         log=log,
-        topic=spec.topic(topics),
+        topic=spec.topic(deployment.topics),
         group=f"{settings.prefix}.{name}",
-        make_stage=lambda partition: spec.make_stage(settings, topics, partition),
+        make_stage=lambda partition: spec.make_stage(deployment, partition),
         settings=settings,
-        dead_letter_topic=topics.dead_letters,
+        dead_letter_topic=deployment.topics.dead_letters,
     )

@@ -1,103 +1,211 @@
-"""The aggregator: owns documents by their checksum and tells the crawler about each page.
+"""The aggregator: owns fingerprints and tells the crawler about each page.
 
-What it answers today is the first of the three levels of identity: pages with the same bytes. The first
-in the order of all pages is unique, the others are its duplicates. A page that comes late but stands earlier in
-the order takes over; the one that was first until then gets a revised verdict.
+A document is registered, waits for the shards' answers, then for the evidence of the owners of what they found, and is
+settled: unique, or a duplicate of an earlier document. Settled is not the end: evidence that comes later, about a page
+that came late but stands earlier in the order, makes a unique page a duplicate, and its verdict is revised. The other
+way round never happens, so a page has at most two verdicts.
+
+Everything here is a function of the inbox up to an offset; `owner.py` holds the rules, this module the messages.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-import msgpack
-
-from neardup import metrics
+from neardup import metrics, wire
+from neardup.answers import Answers, read_answers
+from neardup.control import Expire, Forget, read_order
+from neardup.decision import Thresholds
 from neardup.directory import Directory
+from neardup.document_batches import write_documents
+from neardup.joins import Joins
 from neardup.log import Output, Record
-from neardup.registrations import read_registrations
+from neardup.owner import Outbox, Owner, Told
+from neardup.plan import Plan
+from neardup.probes import require_plan
+from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
+from neardup.registrations import Registrations, read_registrations, read_skipped
+from neardup.routing import Routing
+from neardup.settings import Settings
+from neardup.signature import Choices
 from neardup.stage import Stage, Waves, decoded
-from neardup.types import Document, DocumentId, Kind, PageRef, Relation, Verdict
+from neardup.store import Store
+from neardup.topics import Topics
+from neardup.types import Kind, PageRef, SkippedPage, Verdict
 from neardup.verdict import write_verdict
+
+KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control")
+"""What an inbox carries."""
+
+SAME_FINGERPRINT: Final = "fingerprint"
+"""What found a page that no table had to find: its owner has another with the same fingerprint."""
+
+Message = Registrations | list[SkippedPage] | Answers | tuple[int, list[Question]] | list[Evidence] | Forget | Expire
 
 
 class Aggregator(Stage):
-    """One owner. State: the first document of every checksum, and the revision last said of every document."""
+    """One owner: its directory, its joins, and the messages in and out."""
 
     name = "aggregator"
 
-    def __init__(self, *, partition: str, verdicts: str, form: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, *, settings: Settings, plan: Plan, partition: int, identity: str, clock: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._topics = Topics.under(settings.prefix)
+        self._plan = plan
+        self._bands = Choices.of(settings).bands if plan.bands else None
+        self._routing = Routing(plan)
         self._partition = partition
-        self._verdicts = verdicts
-        self._form = form
+        self._identity = identity
         self._clock = clock
-        self._directory: Directory
+        self._store: Store
+        self._owner: Owner
         self._next = 0
 
+    @property
+    def waiting(self) -> int:
+        """Documents that are not settled yet."""
+        return len(self._owner.joins)
+
     def open(self, directory: Path) -> int | None:
-        """Where the directory says."""
-        self._directory = Directory(directory, self._partition)
-        self._next = self._directory.offset
+        """Where the store says."""
+        self._store = Store(directory, self._identity)
+        self._owner = Owner(
+            Directory(self._store),
+            Joins(self._store),
+            number=self._partition,
+            owners=self._settings.owners,
+            k=self._plan.k,
+            bands=self._bands,
+            thresholds=Thresholds.of(self._settings),
+            most_variants=self._settings.variants,
+            most_candidates=self._settings.candidates,
+        )
+        self._next = self._store.offset
         return self._next
 
     def process(self, records: Sequence[Record]) -> Waves:
-        """One wave: verdicts, keyed by url."""
-        batches, rejected = decoded(records, lambda record: read_registrations(record.value))
-        verdicts = [verdict for _, documents in batches for document in documents for verdict in self._settle(document)]
+        """One wave: verdicts, documents for re-clustering, questions to other owners and evidence for them."""
+        messages, rejected = decoded(records, self._read)
+        outbox = Outbox()
+        for _, message in messages:
+            self._take(message, outbox)
         self._next = records[-1].offset + 1
-        wave = [
-            Output(self._verdicts, None, verdict.url.encode(), write_verdict(verdict, self._form))
+        self._measure()
+        return Waves([self._outputs(outbox)], rejected)
+
+    def checkpoint(self) -> int:
+        """Directory, joins and offset, in one write."""
+        self._owner.directory.flush()
+        self._owner.joins.flush()
+        self._store.save(self._next)
+        return self._next
+
+    def close(self) -> None:
+        """Release the store."""
+        self._store.close()
+
+    def _read(self, record: Record) -> Message:
+        kind, body = wire.decode_any(record.value, KINDS)
+        match kind:
+            case "registrations":
+                require_plan(body, self._plan.digest)
+                return read_registrations(body)
+            case "skipped":
+                return read_skipped(body)
+            case "answers":
+                return read_answers(body)
+            case "questions":
+                return read_questions(body)
+            case "evidence":
+                return read_evidence(body)
+        return read_order(body)
+
+    def _take(self, message: Message, outbox: Outbox) -> None:
+        match message:
+            case Registrations(batch, expected, documents):
+                for document in documents:
+                    self._owner.register(document, batch, expected, outbox)
+            case Answers():
+                self._owner.answered(message, self._routing.table_number(message.partition), outbox)
+            case (int(asker), list(questions)):
+                for question in questions:
+                    self._owner.asked(question, asker, outbox)
+            case Forget(url):
+                self._owner.forget(url, outbox)
+            case Expire(before):
+                self._owner.expire(before, outbox)
+            case list():
+                for each in message:
+                    if isinstance(each, SkippedPage):
+                        outbox.skipped.append(each)
+                    else:
+                        self._owner.heard(each, outbox)
+
+    def _outputs(self, outbox: Outbox) -> list[Output]:
+        form = self._settings.verdict_format
+        verdicts = [self._verdict_of_skipped(page) for page in outbox.skipped]
+        verdicts += [self._verdict(told) for told in outbox.told]
+        outputs = [
+            Output(self._topics.verdicts, None, verdict.url.encode(), write_verdict(verdict, form))
             for verdict in verdicts
         ]
         for verdict in verdicts:
             metrics.VERDICTS.labels(verdict.verdict, verdict.relation or "none").inc()
-        return Waves([wave], rejected)
+        inbox = self._topics.inbox
+        for owner, questions in sorted(outbox.questions.items()):
+            outputs += [Output(inbox, owner, None, value) for value in write_questions(questions, self._partition)]
+        for owner, evidence in sorted(outbox.evidence.items()):
+            outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence)]
+        outputs += [Output(self._topics.documents, None, None, value) for value in write_documents(outbox.settled)]
+        return outputs
 
-    def checkpoint(self) -> int:
-        """Directory and offset, in one write."""
-        self._directory.save(self._next)
-        return self._next
-
-    def close(self) -> None:
-        """Release the directory."""
-        self._directory.close()
-
-    def _settle(self, document: Document) -> list[Verdict]:
-        said = b"said" + document.checksum + msgpack.packb(document.id)
-        if self._directory.get(said) is not None:
-            return []  # registered again after a restart: it has its verdict
-        self._directory.put(said, b"")
-        first = self._first_of(document.checksum)
-        if first is None:
-            self._remember_first(document)
-            return [self._verdict(document, None, revision=0)]
-        if document.id > first.id:
-            return [self._verdict(document, first, revision=0)]
-        self._remember_first(document)
-        # The former first was told "unique" once, so this is its second verdict, and its last.
-        return [self._verdict(document, None, revision=0), self._verdict(first, document, revision=1)]
-
-    def _verdict(self, document: Document, original: Document | None, *, revision: int) -> Verdict:
-        reference = None if original is None else PageRef(original.url, str(original.id))
-        return Verdict(
+    def _verdict(self, told: Told) -> Verdict:
+        document, match = told.document, told.match
+        verdict = Verdict(
             url=document.url,
             document=str(document.id),
             fetched_at=document.fetched_at,
-            verdict=Kind.UNIQUE if original is None else Kind.DUPLICATE,
-            revision=revision,
-            duplicate_of=reference,
-            relation=None if original is None else Relation.IDENTICAL,
-            same_url=original is not None and original.url == document.url,
-            first_of_group=reference,
-            signature_version="bytes-blake2b-128",
-            latency_ms=round(self._clock() * 1000 - document.id.timestamp, 3),
+            verdict=told.kind,
+            revision=told.revision,
+            reason=document.note,
+            signature_version=self._plan.signature_version,
+            latency_ms=self._latency(document.id.timestamp),
+        )
+        if match is None:
+            return verdict
+        return replace(
+            verdict,
+            duplicate_of=PageRef(match.url, str(match.id)),
+            relation=match.relation,
+            same_url=match.url == document.url,
+            hamming=match.hamming,
+            resemblance=match.resemblance,
+            containment=match.containment,
+            found_by=self._routing.names(match.found_by) or (SAME_FINGERPRINT,),
+            first_of_group=PageRef(match.group_url, str(match.group)),
         )
 
-    def _first_of(self, checksum: bytes) -> Document | None:
-        packed = self._directory.get(b"first" + checksum)
-        if packed is None:
-            return None
-        place, url, fetched_at, size = msgpack.unpackb(packed)
-        return Document(DocumentId(*place), url, fetched_at, checksum, size)
+    def _verdict_of_skipped(self, page: SkippedPage) -> Verdict:
+        return Verdict(
+            url=page.url,
+            document=str(page.id),
+            fetched_at=page.fetched_at,
+            verdict=Kind.SKIPPED,
+            revision=0,
+            reason=page.reason,
+            signature_version=self._plan.signature_version,
+            latency_ms=self._latency(page.id.timestamp),
+        )
 
-    def _remember_first(self, document: Document) -> None:
-        packed = msgpack.packb([document.id, document.url, document.fetched_at, document.size])
-        self._directory.put(b"first" + document.checksum, packed)
+    def _latency(self, timestamp: int) -> float:
+        return round(self._clock() * 1000 - timestamp, 3)
+
+    def _measure(self) -> None:
+        joins, partition = self._owner.joins, str(self._partition)
+        metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
+        metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
+        oldest = joins.oldest()
+        metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))

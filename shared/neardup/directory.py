@@ -1,77 +1,195 @@
-"""An owner's directory: what it knows, on disk, with the offset that it knows it up to.
+"""An owner's directory: fingerprint → the documents that have it.
 
-RocksDB under the state directory. Changes are kept in memory until `save`, which writes them and the offset in
-one atomic, synced batch: after any crash, data and offset belong together. The first entry names layout
-version and partition; opening anything else is an error that says so.
+Documents with the same tokens have the same sketch and the same neighbours, so only the first of them, a *variant*, is
+kept whole. The others are *copies*: a marker that they were seen, and nothing more. A fingerprint keeps the first few
+variants in the order of all pages.
+
+    F fingerprint                    the variants, packed
+    D fingerprint document           marker: a copy, a variant that was dropped, or a document that was forgotten
+    C checksum of the content        the first copy with these bytes, where they are not a variant's own
+    U hash of the url, fingerprint, document      for finding a url's documents again
+
+Entries in use are kept as objects and packed when they are saved.
 """
 
 import struct
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from rocksdict import Options, Rdict, WriteBatch, WriteOptions
+import msgpack
+import numpy as np
+import xxhash
 
-from neardup.errors import CorruptState, WrongState
+from neardup.evidence import Match
+from neardup.questions import packed_match, unpacked_match
+from neardup.store import Store
+from neardup.types import Checksums, Document, DocumentId, Kind
 
-VERSION: Final = 1
+CACHED: Final = 50_000
+"""Entries that stay in memory between checkpoints."""
 
-_IDENTITY: Final = b"\x00identity"
-_OFFSET: Final = b"\x00offset"
+_KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
+_PLACE: Final = struct.Struct(">Qqqq")
+
+
+@dataclass(slots=True)
+class Known:
+    """What an owner knows of a document. `kind` is None until it is settled; `match` is the best one so far."""
+
+    document: Document
+    kind: Kind | None = None
+    revision: int = 0
+    match: Match | None = None
 
 
 class Directory:
-    """Bytes to bytes. Keys must not start with a zero byte. One writer at a time."""
+    """Typed access to a `Store`. Who changes a `Known` must `touch` its fingerprint."""
 
-    def __init__(self, path: Path, partition: str) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        try:
-            self._db = Rdict(str(path / "directory"), Options(raw_mode=True))
-        except Exception as error:  # rocksdict raises a bare Exception for everything
-            raise CorruptState(
-                f"{path}: RocksDB cannot open it: {error}. If another worker uses the directory, give each its own "
-                "NEARDUP_STATE; otherwise delete it and the log rebuilds it"
-            ) from error
-        self._changes: dict[bytes, bytes] = {}
-        expected = f"neardup directory {VERSION} {partition}".encode()
-        try:
-            got = self._db.get(_IDENTITY)
-        except Exception as error:
-            self._db.close()
-            raise CorruptState(f"{path}: RocksDB cannot read it: {error}; delete it and the log rebuilds it") from error
-        if got is None:
-            self._db[_IDENTITY] = expected
-        elif got != expected:
-            self._db.close()
-            raise WrongState(f"{path}: expected {expected.decode()!r}, got {got!r}; point NEARDUP_STATE elsewhere")
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._entries: dict[int, list[Known]] = {}
+        self._touched: set[int] = set()
 
-    @property
-    def offset(self) -> int:
-        """The offset up to which the saved state knows the log."""
-        raw = self._db.get(_OFFSET)
-        return 0 if raw is None else int(struct.unpack("<q", raw)[0])
+    def variants(self, fingerprint: int) -> list[Known]:
+        """The variants of a fingerprint, in no order. The list is the directory's own: `add` and `remove` change it."""
+        entry = self._entries.get(fingerprint)
+        if entry is None:
+            packed = self._store.get(_variants_key(fingerprint))
+            entry = [] if packed is None else [_unpacked(fingerprint, row) for row in msgpack.unpackb(packed)]
+            self._entries[fingerprint] = entry
+        return entry
 
-    def get(self, key: bytes) -> bytes | None:
-        """The newest value, saved or not."""
-        if key in self._changes:
-            return self._changes[key]
-        value: bytes | None = self._db.get(key)
-        return value
+    def find(self, fingerprint: int, document: DocumentId) -> Known | None:
+        """A variant by its document's id."""
+        for known in self.variants(fingerprint):
+            if known.document.id == document:
+                return known
+        return None
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Set a value; durable after the next `save`."""
-        self._changes[key] = value
+    def touch(self, fingerprint: int) -> None:
+        """Something about a variant of this fingerprint has changed."""
+        self._touched.add(fingerprint)
 
-    def save(self, offset: int) -> None:
-        """Make all changes and the offset durable together."""
-        batch = WriteBatch(raw_mode=True)
-        for key, value in self._changes.items():
-            batch.put(key, value)
-        batch.put(_OFFSET, struct.pack("<q", offset))
-        options = WriteOptions()
-        options.sync = True
-        self._db.write(batch, options)
-        self._changes.clear()
+    def add(self, known: Known) -> None:
+        """A new variant."""
+        fingerprint = known.document.fingerprint
+        self.variants(fingerprint).append(known)
+        self._touched.add(fingerprint)
+        self._index_url(known.document)
 
-    def close(self) -> None:
-        """Release the files; unsaved changes are lost."""
-        self._db.close()
+    def demote(self, known: Known) -> None:
+        """A variant that is now a mere copy, or one too many: only the marker stays."""
+        fingerprint = known.document.fingerprint
+        self.variants(fingerprint).remove(known)
+        self._touched.add(fingerprint)
+        self._mark(fingerprint, known.document.id)
+
+    def add_copy(self, document: Document) -> None:
+        """Remember that this copy was seen."""
+        self._mark(document.fingerprint, document.id)
+        self._index_url(document)
+
+    def was_seen(self, fingerprint: int, document: DocumentId) -> bool:
+        """Whether there is a marker for this document."""
+        return self._store.get(_marker_key(fingerprint, document)) is not None
+
+    def first_with_content(self, content: bytes) -> tuple[DocumentId, str] | None:
+        """(id, url) of the first copy with these bytes."""
+        packed = self._store.get(b"C" + content)
+        if packed is None:
+            return None
+        place, url = msgpack.unpackb(packed)
+        return DocumentId(*place), url
+
+    def set_first_with_content(self, document: Document) -> None:
+        """Remember the first copy with its bytes."""
+        self._store.put(b"C" + document.checksums.content, msgpack.packb([document.id, document.url]))
+
+    def of_url(self, url: str) -> Iterator[tuple[int, DocumentId]]:
+        """(fingerprint, id) of every document of a url, and perhaps of one whose url has the same hash."""
+        prefix = _url_prefix(url)
+        for key, _ in list(self._store.scan(prefix)):
+            yield _place(key[len(prefix) :])
+
+    def older_than(self, before: int) -> Iterator[tuple[int, DocumentId, bytes]]:
+        """(fingerprint, id, hash of the url) of every document whose page came before this time. Reads everything."""
+        for key, _ in list(self._store.scan(b"U")):
+            fingerprint, document = _place(key[9:])
+            if document.timestamp < before:
+                yield fingerprint, document, key[1:9]
+
+    def forget(self, fingerprint: int, document: DocumentId, url_hash: bytes) -> None:
+        """Drop what is known; the marker stays, so that a repeated registration does not bring it back."""
+        known = self.find(fingerprint, document)
+        if known is not None:
+            self.demote(known)
+        self._store.delete(b"U" + url_hash + _PLACE.pack(fingerprint, *document))
+        self._mark(fingerprint, document)
+
+    def forget_contents(self, is_gone: Callable[[DocumentId], bool]) -> None:
+        """Drop such documents from the firsts by content. Reads them all."""
+        for key, packed in list(self._store.scan(b"C")):
+            if is_gone(DocumentId(*msgpack.unpackb(packed)[0])):
+                self._store.delete(key)
+
+    def flush(self) -> None:
+        """Pack what was touched into the store, to be saved with it, and let go of what is too much for memory."""
+        for fingerprint in self._touched:
+            entry = self._entries[fingerprint]
+            if entry:
+                packed: bytes = msgpack.packb([_packed(known) for known in entry])
+                self._store.put(_variants_key(fingerprint), packed)
+            else:
+                self._store.delete(_variants_key(fingerprint))
+        self._touched.clear()
+        for fingerprint in list(self._entries)[: len(self._entries) - CACHED]:
+            del self._entries[fingerprint]
+
+    def _mark(self, fingerprint: int, document: DocumentId) -> None:
+        self._store.put(_marker_key(fingerprint, document), b"")
+
+    def _index_url(self, document: Document) -> None:
+        place = _PLACE.pack(document.fingerprint, *document.id)
+        self._store.put(_url_prefix(document.url) + place, b"")
+
+
+def url_hash(url: str) -> bytes:
+    """Eight bytes that stand for a url in the directory's index."""
+    digest: bytes = xxhash.xxh3_64_digest(url.encode())
+    return digest
+
+
+def _url_prefix(url: str) -> bytes:
+    return b"U" + url_hash(url)
+
+
+def _variants_key(fingerprint: int) -> bytes:
+    return b"F" + fingerprint.to_bytes(8, "big")
+
+
+def _marker_key(fingerprint: int, document: DocumentId) -> bytes:
+    return b"D" + _PLACE.pack(fingerprint, *document)
+
+
+def _place(packed: bytes) -> tuple[int, DocumentId]:
+    fingerprint, *document = _PLACE.unpack(packed)
+    return fingerprint, DocumentId(*document)
+
+
+def _packed(known: Known) -> list[Any]:
+    document, checksums = known.document, known.document.checksums
+    return [
+        document.id, document.url, document.fetched_at, checksums.content, checksums.tokens, checksums.shingles,
+        document.size, document.sketch.tobytes(), document.note,
+        _KINDS.index(known.kind), known.revision, packed_match(known.match),
+    ]  # fmt: skip
+
+
+def _unpacked(fingerprint: int, row: list[Any]) -> Known:
+    place, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
+    document = Document(
+        DocumentId(*place), url, fetched_at, fingerprint, Checksums(content, tokens, shingles), size,
+        np.frombuffer(sketch, np.uint64), note,
+    )  # fmt: skip
+    return Known(document, _KINDS[kind], revision, unpacked_match(match))

@@ -5,6 +5,7 @@
     ├── RecordError            one record is bad; it goes to dead-letters and the rest goes on
     │   ├── InvalidPage        not a page: no url, no content, not decodable
     │   ├── OverLimit          a page with more bytes, nesting or tokens than the settings allow
+    │   ├── WrongPlan          a message made with other settings of the fingerprint tables
     │   └── WireError          a message of ours that cannot be read
     │       ├── NotOurs        the magic bytes are missing
     │       ├── Corrupt        the checksum or the structure is wrong (truncated buffers too)
@@ -51,6 +52,12 @@ class OverLimit(RecordError):
     """The page is over a limit, and the settings say to refuse it rather than to cut it."""
 
     reason = "over-limit"
+
+
+class WrongPlan(RecordError):
+    """The sender of the message has another plan of the fingerprint tables."""
+
+    reason = "wrong-plan"
 
 
 class WireError(RecordError):

@@ -7,8 +7,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.decision import Thresholds, decide
 from neardup.features import features_of
 from neardup.fingerprint import Fingerprint, hamming
+from neardup.packed_sketch import compare, pack_sketch
 from neardup.shingles import containment, resemblance, shingles_of
 from neardup.signature import Signature, Signatures
 from neardup.sketch import containment_by_sample, resemblance_by_mips, resemblance_by_sample
@@ -17,15 +19,6 @@ from neardup.types import Kind, Page, Relation
 
 _MOST_DIFFED: Final = 20_000
 """Words of each page in which spans are looked for: the search takes quadratic time at worst."""
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """From where on two pages count as near-duplicates, or one as contained in the other."""
-
-    hamming: int = 3
-    resemblance: float = 0.8
-    containment: float = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +83,13 @@ class Explanation:
         return plain
 
 
-def explain(signatures: Signatures, a: Page, b: Page, thresholds: Thresholds | None = None) -> Explanation:
-    """Compare two pages. Raises OverLimit, if the limits say so, and nothing else."""
+def explain(
+    signatures: Signatures, a: Page, b: Page, thresholds: Thresholds | None = None, *, k: int = 3
+) -> Explanation:
+    """Compare two pages as a deployment would that finds fingerprints within k bits.
+
+    Raises OverLimit, if the limits say so, and nothing else.
+    """
     thresholds = thresholds or Thresholds()
     left, left_side, left_shingles = _side(signatures, a)
     right, right_side, right_shingles = _side(signatures, b)
@@ -102,7 +100,7 @@ def explain(signatures: Signatures, a: Page, b: Page, thresholds: Thresholds | N
     if left.fingerprint is not None and right.fingerprint is not None:
         apart = hamming(left.fingerprint.value, right.fingerprint.value)
         bits = _bits(left.fingerprint, right.fingerprint)
-    verdict, relation, because, would_change = _judge(left, right, thresholds)
+    verdict, relation, because, would_change = _judge(left, right, thresholds, k)
     return Explanation(
         signatures.version,
         left_side,
@@ -172,11 +170,11 @@ def _spans(a: list[str], b: list[str]) -> list[Span]:
     return spans
 
 
-def _judge(a: Signature, b: Signature, limits: Thresholds) -> tuple[Kind, Relation | None, list[str], list[str]]:
+def _judge(
+    a: Signature, b: Signature, limits: Thresholds, k: int
+) -> tuple[Kind, Relation | None, list[str], list[str]]:
     # b is taken to be the later page, as if a had been crawled before. What the stages would see: sketches, not texts.
     same = b.checksums.relation_to(a.checksums)
-    if same == Relation.IDENTICAL:
-        return Kind.DUPLICATE, same, ["the bytes are the same"], ["any other byte"]
     if b.skipped is not None:
         return Kind.SKIPPED, None, [f"b is {b.skipped}"], ["more text in b"]
     if a.skipped is not None:
@@ -189,10 +187,10 @@ def _judge(a: Signature, b: Signature, limits: Thresholds) -> tuple[Kind, Relati
     assert b.sketches is not None
     apart = hamming(a.fingerprint.value, b.fingerprint.value)
     bands = int((a.sketches.bands == b.sketches.bands).sum())
-    alike = resemblance_by_mips(a.sketches.mips, b.sketches.mips)
-    inside = containment_by_sample(b.sketches.sample, a.sketches.sample) or 0.0
+    likeness = compare(pack_sketch(b.sketches), pack_sketch(a.sketches))
+    alike, inside = likeness.resemblance, likeness.a_in_b or 0.0
     found = [
-        (apart <= limits.hamming, f"found by simhash: {apart} bits differ, {limits.hamming} may"),
+        (apart <= k, f"found by simhash: {apart} bits differ, {k} may"),
         (bands > 0, f"found by bands: {bands} shared, 1 is enough"),
     ]
     evidence = [
@@ -201,12 +199,12 @@ def _judge(a: Signature, b: Signature, limits: Thresholds) -> tuple[Kind, Relati
     ]
     because = [f"{text}: {'yes' if holds else 'no'}" for holds, text in found + evidence]
     is_found = any(holds for holds, _ in found)
-    if is_found and any(holds for holds, _ in evidence):
-        relation = Relation.NEAR if evidence[0][0] else Relation.CONTAINED
+    relation = decide(None, alike, likeness.a_in_b, limits)
+    if is_found and relation is not None:
         change = f"a resemblance threshold above {alike:.3f} and a containment threshold above {inside:.3f}"
         return Kind.DUPLICATE, relation, because, [change]
     changes = [] if is_found else [f"a hamming limit of {apart}, for it to be found"]
-    if not any(holds for holds, _ in evidence):
+    if relation is None:
         changes.append(f"a resemblance threshold of {alike:.3f} or a containment threshold of {inside:.3f}")
     return Kind.UNIQUE, None, because, changes
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup import simulated
 from neardup.errors import CorruptState, WrongState
 from neardup.kernels.vosh import attempts_needed
 
@@ -118,3 +119,10 @@ def _scaled(weights: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     size = np.sqrt(np.mean(np.square(weights), axis=1, keepdims=True))
     scaled: NDArray[np.floating[Any]] = weights / np.maximum(size, 1e-12)
     return scaled
+
+
+def simulated_model(pairs: int = 4000) -> FlipModel:
+    """A model fitted to simulated pages, always the same: a start until one is fitted to a corpus."""
+    rng = np.random.default_rng(2011)
+    weights = simulated.pages(rng, pairs)
+    return FlipModel.fit(weights, simulated.copies(rng, weights))

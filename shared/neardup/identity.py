@@ -4,36 +4,14 @@ Each is one checksum, so that copies are found by looking up, and each level imp
 cryptographic, and need not be: who wants a page called a copy of another can copy it.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from neardup.types import Relation
-
 CHECKSUM_BYTES: Final = 16
 NAME: Final = "xxh3-128"
-
-
-@dataclass(frozen=True, slots=True)
-class Checksums:
-    """Of the content as it came, of its tokens, of the shingles in its sketch."""
-
-    content: bytes
-    tokens: bytes
-    shingles: bytes
-
-    def relation_to(self, other: "Checksums") -> Relation | None:
-        """The strongest level on which two documents are the same."""
-        if self.content == other.content:
-            return Relation.IDENTICAL
-        if self.tokens == other.tokens:
-            return Relation.SAME_TEXT
-        if self.shingles == other.shingles:
-            return Relation.SAME_SHINGLES
-        return None
 
 
 def checksum_of_content(content: bytes) -> bytes:

@@ -44,3 +44,27 @@ LAG = Gauge(
 )
 STUCK = Gauge("neardup_stuck_partitions", "Assigned partitions with lag and no progress for too long.", ["stage"])
 VERDICTS = Counter("neardup_verdicts_total", "Verdicts emitted, revisions included.", ["verdict", "relation"])
+REVISIONS = Counter("neardup_revisions_total", "Pages told unique and then duplicate: an earlier page came late.")
+PENDING_DOCUMENTS = Gauge(
+    "neardup_pending_documents", "Documents that wait for answers or evidence, per owner.", ["partition"]
+)
+PENDING_BATCHES = Gauge(
+    "neardup_pending_batches", "Batches that a shard partition has still to answer for, per owner.", ["partition"]
+)
+OLDEST_PENDING = Gauge(
+    "neardup_oldest_pending_seconds", "Age of the earliest page that waits, when last looked, per owner.", ["partition"]
+)
+CAPPED_CANDIDATES = Counter(
+    "neardup_capped_candidates_total", "Candidates not compared because a page had too many; the nearest are."
+)
+DROPPED_VARIANTS = Counter(
+    "neardup_dropped_variants_total", "Documents no longer compared with because their fingerprint had too many."
+)
+FORGOTTEN = Counter("neardup_forgotten_documents_total", "Documents dropped by order: forgotten urls and expired ones.")
+SLICE_KEYS = Gauge("neardup_slice_keys", "Keys that a shard partition holds.", ["partition"])
+SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs that a shard partition holds.", ["partition"])
+SLICE_EVENTS = Counter(
+    "neardup_slice_events_total",
+    "What slices did: probes, inserted, repeated, matches, capped, common, merges, expired, forgotten.",
+    ["event"],
+)

@@ -1,69 +1,69 @@
-"""Registrations: documents on their way from the featurizer to their owners, a batch to a message."""
+"""Registrations: documents on their way from the featurizer to their owners, a batch to a message.
+
+With the documents comes the list of shard partitions that will answer for them. A page without a fingerprint goes to
+an owner, too, which only tells the crawler.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neardup import wire
+from neardup.document_columns import columns_of, documents_of, size_of, split
 from neardup.errors import Corrupt
-from neardup.types import Document, DocumentId
-
-CHECKSUM_BYTES: Final = 16
-_BATCH_BYTES: Final = 512 * 1024
+from neardup.types import BatchId, Document, DocumentId, SkippedPage
 
 
-def owner_of(checksum: bytes, owners: int) -> int:
-    """The inbox partition that owns every document with this checksum."""
-    return int.from_bytes(checksum[:8], "little") % owners
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """Documents of one batch that have the same owner, and the shard partitions that answer for this batch."""
+
+    batch: BatchId
+    expected: tuple[int, ...]
+    documents: list[Document]
 
 
-def write_registrations(documents: Sequence[Document]) -> Iterator[bytes]:
-    """Messages for one owner, each at most about 512 KB."""
-    start = size = 0
-    for end, document in enumerate(documents):
-        size += len(document.url.encode()) + len((document.fetched_at or "").encode()) + 80
-        if size > _BATCH_BYTES:
-            yield _message(documents[start : end + 1])
-            start, size = end + 1, 0
-    if start < len(documents):
-        yield _message(documents[start:])
+def write_registrations(
+    batch: BatchId, expected: Sequence[int], documents: Sequence[Document], plan: str
+) -> Iterator[bytes]:
+    """Messages for one owner, each about 512 KB at most."""
+    head = {"batch": list(batch), "expected": np.array(expected, np.int64), "plan": plan}
+    for some in split(documents, size_of):
+        yield wire.encode("registrations", head | columns_of(some))
 
 
-def read_registrations(value: bytes | None) -> list[Document]:
-    """The documents of a message, in order. Raises WireError."""
-    body = wire.decode(value, "registrations")
+def read_registrations(body: dict[str, Any]) -> Registrations:
+    """The body of a message. Raises WireError."""
+    return Registrations(batch_of(body.get("batch")), _partitions(body.get("expected")), documents_of(body))
+
+
+def write_skipped(pages: Sequence[SkippedPage]) -> bytes:
+    """A message for one owner."""
+    return wire.encode("skipped", {"pages": [[*page.id, page.url, page.fetched_at, page.reason] for page in pages]})
+
+
+def read_skipped(body: dict[str, Any]) -> list[SkippedPage]:
+    """The body of a message. Raises WireError."""
     try:
-        return _documents(body)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Corrupt(f"expected the columns of registrations, got {sorted(body)}") from error
+        return [
+            SkippedPage(DocumentId(timestamp, partition, offset), url, fetched_at, reason)
+            for timestamp, partition, offset, url, fetched_at, reason in body["pages"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Corrupt(f"expected skipped pages, got {sorted(body)}: {error!r}") from error
 
 
-def _message(documents: Sequence[Document]) -> bytes:
-    checksums = b"".join(document.checksum for document in documents)
-    return wire.encode(
-        "registrations",
-        {
-            "id": np.array([document.id for document in documents], np.int64),
-            "checksum": np.frombuffer(checksums, np.uint8).reshape(-1, CHECKSUM_BYTES),
-            "size": np.array([document.size for document in documents], np.int64),
-            "url": [document.url for document in documents],
-            "fetched_at": [document.fetched_at for document in documents],
-        },
-    )
+def batch_of(value: Any) -> BatchId:
+    """A batch's name from a message. Raises Corrupt."""
+    match value:
+        case [int(partition), int(first), int(last)]:
+            return BatchId(partition, first, last)
+    raise Corrupt(f"expected a batch as partition, first and last offset, got {value!r}")
 
 
-def _documents(body: dict[str, Any]) -> list[Document]:
-    ids, checksums = body["id"], body["checksum"]
-    if ids.shape[1] != 3 or checksums.shape[1] != CHECKSUM_BYTES or checksums.dtype != np.uint8:
-        raise Corrupt(f"expected 3 and {CHECKSUM_BYTES} columns, got {ids.shape} and {checksums.shape}")
-    sizes, urls, times = body["size"], body["url"], body["fetched_at"]
-    if ids.dtype != np.int64 or sizes.dtype != np.int64 or sizes.ndim != 1:
-        raise Corrupt(f"expected int64 ids and sizes, got {ids.dtype} and {sizes.dtype} {sizes.shape}")
-    if not all(isinstance(url, str) for url in urls) or not all(t is None or isinstance(t, str) for t in times):
-        raise Corrupt("expected urls and times of text")
-    columns = zip(ids.tolist(), checksums, body["size"].tolist(), body["url"], body["fetched_at"], strict=True)
-    return [
-        Document(DocumentId(*place), str(url), fetched_at, checksum.tobytes(), size)
-        for place, checksum, size, url, fetched_at in columns
-    ]
+def _partitions(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1:
+        raise Corrupt(f"expected shard partitions as int64, got {value!r}")
+    return tuple(value.tolist())

@@ -40,6 +40,17 @@ class Routing:
         table, number = divmod(partition - permuted, 1 << self.plan.band_slice_bits)
         return Place(table, number, True)
 
+    def table_number(self, partition: int) -> int:
+        """The table of a partition, with the bands counted after the permuted tables."""
+        place = self.place_of(partition)
+        return place.table + len(self.plan.tables) * place.is_band
+
+    def names(self, tables: int) -> tuple[str, ...]:
+        """What a verdict calls the tables whose bits are set."""
+        permuted = len(self.plan.tables)
+        numbers = [number for number in range(tables.bit_length()) if tables >> number & 1]
+        return tuple(f"simhash/{number}" if number < permuted else f"bands/{number - permuted}" for number in numbers)
+
     def partitions_of_keys(self, table: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The partition of each key (permuted, not the fingerprint) of that table."""
         bits = self.plan.slice_bits

@@ -36,6 +36,10 @@ def _seconds(low: float, high: float) -> Check:
     return Check(f"seconds from {low:g} to {high:g}", float, lambda value: low <= value <= high)
 
 
+def _share() -> Check:
+    return Check("a number from 0 to 1", float, lambda value: 0 <= value <= 1)
+
+
 def _boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
@@ -51,6 +55,7 @@ def _choice(*options: str) -> Check:
     return Check("one of " + ", ".join(options), str, lambda value: value in options)
 
 
+_BANDS: Final = re.compile(r"none|[1-9]\d{0,3}x[1-9]\d{0,3}")
 _TEXT: Final = Check("some text", str, lambda value: value.isprintable())
 _NAME: Final = Check(
     "letters, digits, dots, dashes and underscores, 1 to 100 of them",
@@ -136,6 +141,30 @@ class Settings:
     stem: bool = _setting(False, _YES_OR_NO, "features are stems of words (Snowball)")
     language: str = _setting("detect", _NAME, "of stop words and stems, or detect")
     shingle_words: int = _setting(3, _whole(1, 64), "words in a shingle")
+
+    hamming: int = _setting(3, _whole(0, 7), "k: bits in which fingerprints may differ for the tables to find them")
+    search: str = _setting(
+        "exact", _choice("exact", "probabilistic"), "of fingerprints: permuted tables, or one table and likely flips"
+    )
+    tables: int = _setting(10, _whole(1, 1000), "most permuted tables of the exact search")
+    slice_bits: int = _setting(0, _whole(0, 16), "a table is cut into 2^this shard partitions")
+    flip_model: str = _setting("", _TEXT, "file of the probabilistic search's flip model; empty: a simulated one")
+    flips: int = _setting(24, _whole(1, 4096), "flips of the header that the probabilistic search tries")
+    header_bits: int = _setting(20, _whole(1, 64), "header of the probabilistic search")
+    bands: str = _setting(
+        "16x8",
+        Check("bands and values in each, as in 16x8, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
+        "bands of the sketch, a bucket table each, and how many values are in one",
+    )
+    band_slice_bits: int = _setting(0, _whole(0, 16), "a bucket table is cut into 2^this shard partitions")
+    codec: str = _setting("plain", _choice("plain", "elias-fano", "huffman"), "of the runs of a table")
+    most_matches: int = _setting(1000, _whole(1, 10**6), "of a fingerprint in a table, the nearest are kept")
+    common_bucket: int = _setting(1000, _whole(2, 10**6), "documents in a bucket from which on it is ignored")
+    ttl_hours: float = _setting(0.0, _seconds(0, 10**6), "how long shards remember a fingerprint; 0: for ever")
+    near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
+    contained: float = _setting(0.9, _share(), "a page is contained in another with this much of it")
+    variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
+    candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
 
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")

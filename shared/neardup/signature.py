@@ -17,7 +17,7 @@ from neardup.character_tables import tables
 from neardup.errors import SettingsError
 from neardup.features import DETECT, TF_IDF, FeatureChoices, features_of
 from neardup.fingerprint import Fingerprint, fingerprint_of
-from neardup.identity import Checksums, checksum_of_content, checksum_of_hashes
+from neardup.identity import checksum_of_content, checksum_of_hashes
 from neardup.idf import IdfTable
 from neardup.languages import stop_words
 from neardup.reading import Limits, Text, read_text
@@ -26,10 +26,12 @@ from neardup.shingles import shingles_of
 from neardup.sketch import Sample, min_s, mips_of, sample_of, super_shingles
 from neardup.spotsigs import SpotSignatures, spot_signatures
 from neardup.tokens import Tokens, tokens_of
-from neardup.types import Page
+from neardup.types import Checksums, Page
 
 EMPTY: Final = "empty"
 TOO_SHORT: Final = "too short"
+NO_BANDS: Final = "none"
+DEFAULT_BANDS: Final = Filter(k=16, s=8)
 
 SCHEME: Final = 1
 """Goes up when the code makes other signatures from the same choices. Golden vectors in the tests pin it."""
@@ -48,7 +50,7 @@ class Choices:
     w: int = 3
     s: int = 84
     m: int = 128
-    bands: Filter = field(default_factory=lambda: Filter(k=16, s=8))
+    bands: Filter = DEFAULT_BANDS
     filter: Filter = field(default_factory=lambda: Filter(k=6, s=14, r=2))
     super_size: int = 14
     spot_distance: int = 1
@@ -95,6 +97,7 @@ class Choices:
                 idf=IdfTable.load(Path(settings.idf_table)) if settings.idf_table else None,
             ),
             w=settings.shingle_words,
+            bands=DEFAULT_BANDS if settings.bands == NO_BANDS else Filter(*map(int, settings.bands.split("x"))),
         )
 
     @property

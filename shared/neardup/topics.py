@@ -3,14 +3,17 @@
 | topic | from → to |
 |---|---|
 | pages | crawler → featurizer |
-| inbox | featurizer → aggregator, one partition an owner |
+| probes | featurizer → shard, one partition a slice of a table |
+| inbox | featurizer, shards, owners → aggregator, one partition an owner |
 | verdicts | aggregator → crawler |
+| documents | aggregator → recluster |
 | dead-letters | everyone → operator |
 """
 
 from dataclasses import dataclass
 
 from neardup.log import TopicSpec
+from neardup.planning import plan_of
 from neardup.settings import Settings
 
 
@@ -19,27 +22,33 @@ class Topics:
     """Names of the topics under a prefix."""
 
     pages: str
+    probes: str
     inbox: str
     verdicts: str
+    documents: str
     dead_letters: str
 
     @classmethod
     def under(cls, prefix: str) -> "Topics":
         """The names for a deployment."""
-        return cls(f"{prefix}.pages", f"{prefix}.inbox", f"{prefix}.verdicts", f"{prefix}.dead-letters")
+        names = ("pages", "probes", "inbox", "verdicts", "documents", "dead-letters")
+        return cls(*(f"{prefix}.{name}" for name in names))
 
 
 def topic_specs(settings: Settings) -> list[TopicSpec]:
-    """Every topic as it should be."""
+    """Every topic as it should be. Raises SettingsError when the settings make no plan."""
+    plan = plan_of(settings)
     names = Topics.under(settings.prefix)
     kept = {"retention.ms": str(settings.page_retention_hours * 3_600_000)}
-    # State is a cache of the inbox: what is removed there cannot be rebuilt.
+    # State is a cache of probes and inbox: what is removed there cannot be rebuilt.
     forever = {"retention.ms": "-1", "max.message.bytes": str(2 * 2**20)}
     pages = {**kept, "max.message.bytes": str(settings.max_message_bytes)}
     letters = {**kept, "max.message.bytes": str(settings.max_message_bytes + 2**20)}
     return [
         TopicSpec(names.pages, settings.page_partitions, settings.replication, pages),
+        TopicSpec(names.probes, plan.partitions, settings.replication, forever),
         TopicSpec(names.inbox, settings.owners, settings.replication, forever),
         TopicSpec(names.verdicts, settings.verdict_partitions, settings.replication, kept),
+        TopicSpec(names.documents, settings.verdict_partitions, settings.replication, forever),
         TopicSpec(names.dead_letters, 1, settings.replication, letters),
     ]

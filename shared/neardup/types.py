@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class DocumentId(NamedTuple):
     """Where a page stands in the order of all pages; also its name.
@@ -45,17 +48,6 @@ class Page:
         return self.text.encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A page in canonical form, as its owner knows it."""
-
-    id: DocumentId
-    url: str
-    fetched_at: str | None
-    checksum: bytes
-    size: int
-
-
 class Kind(StrEnum):
     """What a verdict says."""
 
@@ -72,6 +64,57 @@ class Relation(StrEnum):
     SAME_SHINGLES = "same-shingles"
     NEAR = "near"
     CONTAINED = "contained"
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """Broder's three levels of identity: of the content as it came, of its tokens, of the shingles in its sketch."""
+
+    content: bytes
+    tokens: bytes
+    shingles: bytes
+
+    def relation_to(self, other: "Checksums") -> Relation | None:
+        """The strongest level on which two documents are the same."""
+        if self.content == other.content:
+            return Relation.IDENTICAL
+        if self.tokens == other.tokens:
+            return Relation.SAME_TEXT
+        if self.shingles == other.shingles:
+            return Relation.SAME_SHINGLES
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A page in canonical form, as its owner knows it. `note`: what the verdict should say of how it was read."""
+
+    id: DocumentId
+    url: str
+    fetched_at: str | None
+    fingerprint: int
+    checksums: Checksums
+    size: int
+    sketch: NDArray[np.uint64]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPage:
+    """A page that has no fingerprint, and why."""
+
+    id: DocumentId
+    url: str
+    fetched_at: str | None
+    reason: str
+
+
+class BatchId(NamedTuple):
+    """The pages that a featurizer took at once: a partition of the pages topic, its first and its last offset."""
+
+    partition: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ a body, and its schema version in `SCHEMAS` must go up by one.
 
 import struct
 import zlib
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgpack
@@ -30,7 +31,14 @@ MAX_BYTES: Final = 16 * 2**20
 MAX_ELEMENTS: Final = 2**22
 
 SCHEMAS: Final[dict[str, int]] = {
-    "registrations": 1,
+    "registrations": 2,
+    "skipped": 1,
+    "probes": 1,
+    "answers": 1,
+    "questions": 1,
+    "evidence": 1,
+    "control": 1,
+    "documents": 1,
     "dead-letter": 1,
 }
 """Every kind of message and the schema version that this release writes and reads."""
@@ -54,8 +62,13 @@ def encode(kind: str, body: dict[str, Any]) -> bytes:
 
 def decode(data: bytes | None, kind: str) -> dict[str, Any]:
     """Unpack a body of the kind expected here. Raises nothing but a WireError, whatever the bytes are."""
+    return decode_any(data, (kind,))[1]
+
+
+def decode_any(data: bytes | None, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
+    """The same for a topic that carries several kinds: (kind, body)."""
     if data is None or len(data) < _HEADER.size or data[:2] != MAGIC:
-        raise NotOurs(f"expected a {kind!r} message that starts with {MAGIC!r}, got {_preview(data)}")
+        raise NotOurs(f"expected a {_either(kinds)} message that starts with {MAGIC!r}, got {_preview(data)}")
     if len(data) > MAX_BYTES:
         raise TooLarge(f"a message may have {MAX_BYTES} bytes, this one has {len(data)}")
     _, frame, zero, expected = _HEADER.unpack_from(data)
@@ -73,22 +86,22 @@ def decode(data: bytes | None, kind: str) -> dict[str, Any]:
         raise
     except Exception as error:  # msgpack raises a dozen types for malformed input
         raise Corrupt(f"the payload is not msgpack: {error}") from error
-    return _body(envelope, kind)
+    return _body(envelope, kinds)
 
 
-def _body(envelope: Any, kind: str) -> dict[str, Any]:
+def _body(envelope: Any, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
     match envelope:
         case [str(got), int(version), dict(body)]:
             pass
         case _:
             raise Corrupt(f"expected [kind, version, map], got a {type(envelope).__name__}")
-    if got != kind:
-        raise WrongKind(f"expected a {kind!r} message, got {_preview(got.encode())}")
-    if version != SCHEMAS[kind]:
-        raise WrongVersion(f"expected {kind!r} schema {SCHEMAS[kind]}, got {version}; upgrade the older side")
+    if got not in kinds:
+        raise WrongKind(f"expected a {_either(kinds)} message, got {_preview(got.encode())}")
+    if version != SCHEMAS[got]:
+        raise WrongVersion(f"expected {got!r} schema {SCHEMAS[got]}, got {version}; upgrade the older side")
     if not all(isinstance(name, str) for name in body):
         raise Corrupt("expected a map with names of text")
-    return body
+    return got, body
 
 
 def _pack_array(value: Any) -> msgpack.ExtType:
@@ -117,6 +130,10 @@ def _unpack_array(code: int, data: bytes) -> NDArray[Any]:
     if array.size > MAX_ELEMENTS:
         raise TooLarge(f"an array may have {MAX_ELEMENTS} elements, this one has {array.size}")
     return array.reshape(-1, columns) if ndim == 2 else array
+
+
+def _either(kinds: Collection[str]) -> str:
+    return " or ".join(repr(kind) for kind in kinds)
 
 
 def _preview(data: bytes | None) -> str:

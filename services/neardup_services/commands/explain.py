@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import click
 
+from neardup.decision import Thresholds
 from neardup.errors import NeardupError
-from neardup.explain import Explanation, Side, Thresholds
+from neardup.explain import Explanation, Side
 from neardup.explain import explain as explain_pages
 from neardup.settings import Settings
 from neardup.signature import Choices, Signatures
@@ -21,19 +22,31 @@ _SHOWN_WORDS = 12
 @click.argument("b")
 @click.option("--json", "as_json", is_flag=True, help="One object, for programs.")
 @click.option("--main-content", is_flag=True, help="Only main content, no navigation.")
-@click.option("--hamming", default=Thresholds().hamming, show_default=True, help="Most bits that may differ.")
-@click.option("--resemblance", default=Thresholds().resemblance, show_default=True, help="Least for near.")
-@click.option("--containment", default=Thresholds().containment, show_default=True, help="Least for contained.")
+@click.option("--hamming", type=int, help="Most bits that may differ; else as set.")
+@click.option("--resemblance", type=float, help="Least for near; else as set.")
+@click.option("--containment", type=float, help="Least for contained; else as set.")
 def explain(
-    a: str, b: str, as_json: bool, main_content: bool, hamming: int, resemblance: float, containment: float
+    a: str,
+    b: str,
+    as_json: bool,
+    main_content: bool,
+    hamming: int | None,
+    resemblance: float | None,
+    containment: float | None,
 ) -> None:
     """Compare the pages in files A and B (- for standard input) as if A had been crawled first."""
     if a == b == "-":
         raise click.UsageError("expected at most one page on standard input")
     settings = Settings.load()
     signatures = Signatures(Choices.of(replace(settings, main_content=main_content or settings.main_content)))
+    set_ = Thresholds.of(settings)
+    thresholds = Thresholds(
+        set_.resemblance if resemblance is None else resemblance,
+        set_.containment if containment is None else containment,
+    )
+    k = settings.hamming if hamming is None else hamming
     try:
-        found = explain_pages(signatures, page_from(a), page_from(b), Thresholds(hamming, resemblance, containment))
+        found = explain_pages(signatures, page_from(a), page_from(b), thresholds, k=k)
     except NeardupError as error:
         raise click.ClickException(str(error)) from error
     if as_json:

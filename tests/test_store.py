@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.directory import Directory
 from neardup.errors import CorruptState, WrongState
+from neardup.store import Store
 
 PARTITION = "neardup.inbox-3"
 
@@ -14,9 +14,9 @@ PARTITION = "neardup.inbox-3"
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     """A state directory with a value and offset 7."""
-    with closing(Directory(tmp_path, PARTITION)) as directory:
-        directory.put(b"key", b"value" * 100)
-        directory.save(7)
+    with closing(Store(tmp_path, PARTITION)) as store:
+        store.put(b"key", b"value" * 100)
+        store.save(7)
     return tmp_path
 
 
@@ -28,67 +28,67 @@ def overwrite(path: Path, content: bytes = b"\xa5" * 64) -> None:
 
 
 def test_a_new_directory_is_empty_and_knows_nothing_of_the_log(tmp_path: Path) -> None:
-    with closing(Directory(tmp_path / "deep" / "down", PARTITION)) as directory:
-        assert directory.offset == 0
-        assert directory.get(b"key") is None
+    with closing(Store(tmp_path / "deep" / "down", PARTITION)) as store:
+        assert store.offset == 0
+        assert store.get(b"key") is None
 
 
 def test_a_change_is_seen_before_it_is_saved(tmp_path: Path) -> None:
-    with closing(Directory(tmp_path, PARTITION)) as directory:
-        directory.put(b"key", b"1")
-        assert directory.get(b"key") == b"1"
-        directory.save(1)
-        directory.put(b"key", b"2")
-        assert directory.get(b"key") == b"2"
+    with closing(Store(tmp_path, PARTITION)) as store:
+        store.put(b"key", b"1")
+        assert store.get(b"key") == b"1"
+        store.save(1)
+        store.put(b"key", b"2")
+        assert store.get(b"key") == b"2"
 
 
 def test_saved_changes_and_offset_are_there_after_reopening(saved: Path) -> None:
-    with closing(Directory(saved, PARTITION)) as directory:
-        assert directory.get(b"key") == b"value" * 100
-        assert directory.offset == 7
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.get(b"key") == b"value" * 100
+        assert store.offset == 7
 
 
 def test_unsaved_changes_are_lost_on_close(saved: Path) -> None:
-    with closing(Directory(saved, PARTITION)) as directory:
-        directory.put(b"key", b"other")
-        directory.put(b"more", b"x")
-    with closing(Directory(saved, PARTITION)) as directory:
-        assert directory.get(b"key") == b"value" * 100
-        assert directory.get(b"more") is None
-        assert directory.offset == 7
+    with closing(Store(saved, PARTITION)) as store:
+        store.put(b"key", b"other")
+        store.put(b"more", b"x")
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.get(b"key") == b"value" * 100
+        assert store.get(b"more") is None
+        assert store.offset == 7
 
 
 def test_the_offset_moves_only_with_a_save(tmp_path: Path) -> None:
-    with closing(Directory(tmp_path, PARTITION)) as directory:
-        directory.put(b"key", b"1")
-        assert directory.offset == 0
-        directory.save(5)
-        assert directory.offset == 5
+    with closing(Store(tmp_path, PARTITION)) as store:
+        store.put(b"key", b"1")
+        assert store.offset == 0
+        store.save(5)
+        assert store.offset == 5
 
 
 def test_an_offset_can_be_saved_without_changes(saved: Path) -> None:
-    with closing(Directory(saved, PARTITION)) as directory:
-        directory.save(2**40)
-    with closing(Directory(saved, PARTITION)) as directory:
-        assert directory.offset == 2**40
-        assert directory.get(b"key") == b"value" * 100
+    with closing(Store(saved, PARTITION)) as store:
+        store.save(2**40)
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.offset == 2**40
+        assert store.get(b"key") == b"value" * 100
 
 
 def test_a_killed_worker_leaves_data_and_offset_of_its_last_save(tmp_path: Path) -> None:
     original, copy = tmp_path / "original", tmp_path / "copy"
-    with closing(Directory(original, PARTITION)) as directory:
+    with closing(Store(original, PARTITION)) as store:
         for offset in range(1, 4):
-            directory.put(b"key", str(offset).encode())
-            directory.save(offset)
-        directory.put(b"key", b"unsaved")
+            store.put(b"key", str(offset).encode())
+            store.save(offset)
+        store.put(b"key", b"unsaved")
         # What is on disk now is what a kill would leave; LOCK is held by this process only.
-        (copy / "directory").mkdir(parents=True)
-        for path in (original / "directory").iterdir():
+        (copy / "store").mkdir(parents=True)
+        for path in (original / "store").iterdir():
             if path.name != "LOCK":
-                (copy / "directory" / path.name).write_bytes(path.read_bytes())
-    with closing(Directory(copy, PARTITION)) as directory:
-        assert directory.offset == 3
-        assert directory.get(b"key") == b"3"
+                (copy / "store" / path.name).write_bytes(path.read_bytes())
+    with closing(Store(copy, PARTITION)) as store:
+        assert store.offset == 3
+        assert store.get(b"key") == b"3"
 
 
 @settings(max_examples=25)
@@ -99,83 +99,83 @@ def test_a_killed_worker_leaves_data_and_offset_of_its_last_save(tmp_path: Path)
 def test_it_behaves_like_a_dict_that_forgets_what_was_not_saved(
     tmp_path_factory: pytest.TempPathFactory, saves: list[dict[bytes, bytes]], unsaved: dict[bytes, bytes]
 ) -> None:
-    path = tmp_path_factory.mktemp("directory")
+    path = tmp_path_factory.mktemp("store")
     expected: dict[bytes, bytes] = {}
-    with closing(Directory(path, PARTITION)) as directory:
+    with closing(Store(path, PARTITION)) as store:
         for offset, changes in enumerate(saves, 1):
             for key, value in changes.items():
-                directory.put(key, value)
+                store.put(key, value)
             expected |= changes
-            directory.save(offset)
+            store.save(offset)
         for key, value in unsaved.items():
-            directory.put(key, value)
+            store.put(key, value)
         for key in expected | unsaved:
-            assert directory.get(key) == (expected | unsaved)[key]
-    with closing(Directory(path, PARTITION)) as directory:
-        assert directory.offset == len(saves)
+            assert store.get(key) == (expected | unsaved)[key]
+    with closing(Store(path, PARTITION)) as store:
+        assert store.offset == len(saves)
         for key in expected | unsaved:
-            assert directory.get(key) == expected.get(key)
+            assert store.get(key) == expected.get(key)
 
 
 def test_the_state_of_another_partition_is_the_wrong_state(saved: Path) -> None:
     with pytest.raises(WrongState) as raised:
-        Directory(saved, "neardup.inbox-4")
+        Store(saved, "neardup.inbox-4")
     message = str(raised.value)
     assert str(saved) in message
-    assert "expected 'neardup directory 1 neardup.inbox-4'" in message
-    assert "got b'neardup directory 1 neardup.inbox-3'" in message
+    assert "expected 'neardup store 1 neardup.inbox-4'" in message
+    assert "got b'neardup store 1 neardup.inbox-3'" in message
     assert "NEARDUP_STATE" in message
 
 
 def test_a_refused_directory_is_released_for_its_owner(saved: Path) -> None:
     with pytest.raises(WrongState):
-        Directory(saved, "neardup.inbox-4")
-    with closing(Directory(saved, PARTITION)) as directory:
-        assert directory.offset == 7
+        Store(saved, "neardup.inbox-4")
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.offset == 7
 
 
 def test_another_layout_version_is_the_wrong_state(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.directory.VERSION", 2)
-    with pytest.raises(WrongState, match=r"expected 'neardup directory 2 .* got b'neardup directory 1"):
-        Directory(saved, PARTITION)
+    monkeypatch.setattr("neardup.store.VERSION", 2)
+    with pytest.raises(WrongState, match=r"expected 'neardup store 2 .* got b'neardup store 1"):
+        Store(saved, PARTITION)
 
 
 def test_a_second_opener_is_told_to_use_its_own_directory(saved: Path) -> None:
-    with closing(Directory(saved, PARTITION)) as first:
+    with closing(Store(saved, PARTITION)) as first:
         with pytest.raises(CorruptState, match="give each its own NEARDUP_STATE"):
-            Directory(saved, PARTITION)
+            Store(saved, PARTITION)
         assert first.get(b"key") == b"value" * 100  # the first is not disturbed
 
 
 @pytest.mark.parametrize("pattern", ["CURRENT", "MANIFEST-*"])
 def test_an_altered_manifest_is_corrupt_state(saved: Path, pattern: str) -> None:
-    for path in (saved / "directory").glob(pattern):
+    for path in (saved / "store").glob(pattern):
         overwrite(path)
     with pytest.raises(CorruptState, match="RocksDB cannot open it") as raised:
-        Directory(saved, PARTITION)
+        Store(saved, PARTITION)
     assert str(saved) in str(raised.value)
     assert "delete it and the log rebuilds it" in str(raised.value)
 
 
 def test_a_lost_table_is_corrupt_state(saved: Path) -> None:
-    tables = list((saved / "directory").glob("*.sst"))
+    tables = list((saved / "store").glob("*.sst"))
     assert tables
     for path in tables:
         path.unlink()
     with pytest.raises(CorruptState):
-        Directory(saved, PARTITION)
+        Store(saved, PARTITION)
 
 
 def test_an_altered_table_is_corrupt_state(saved: Path) -> None:
-    tables = list((saved / "directory").glob("*.sst"))
+    tables = list((saved / "store").glob("*.sst"))
     assert tables
     for path in tables:
         overwrite(path)
     with pytest.raises(CorruptState):
-        Directory(saved, PARTITION)
+        Store(saved, PARTITION)
 
 
 def test_a_file_in_the_way_is_corrupt_state(tmp_path: Path) -> None:
-    (tmp_path / "directory").write_bytes(b"not a database")
+    (tmp_path / "store").write_bytes(b"not a database")
     with pytest.raises(CorruptState, match="RocksDB cannot open it"):
-        Directory(tmp_path, PARTITION)
+        Store(tmp_path, PARTITION)

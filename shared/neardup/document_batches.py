@@ -1,0 +1,57 @@
+"""Batches of settled documents, from the aggregator to the offline pass.
+
+A document goes out once, when it is settled. One with the same tokens as an earlier document goes without its sketch:
+the other one's is the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup import wire
+from neardup.document_columns import columns_of, documents_of, size_of, split
+from neardup.errors import Corrupt
+from neardup.evidence import Match
+from neardup.questions import packed_match, unpacked_match
+from neardup.types import Document, Relation
+
+_SAME_TOKENS: Final = (Relation.IDENTICAL, Relation.SAME_TEXT)
+_NO_SKETCH: Final = np.empty(0, np.uint64)
+
+
+class Settled(NamedTuple):
+    """A document and the match that it was settled with; None if it was unique."""
+
+    document: Document
+    match: Match | None
+
+
+def write_documents(settled: Sequence[Settled]) -> Iterator[bytes]:
+    """Messages of about 512 KB."""
+    for some in split(settled, lambda each: size_of(each.document)):
+        columns = columns_of([_light(each) for each in some])
+        yield wire.encode("documents", columns | {"match": [packed_match(each.match) for each in some]})
+
+
+def read_documents(value: bytes | None) -> list[Settled]:
+    """The documents of a message. Raises WireError."""
+    body = wire.decode(value, "documents")
+    return [Settled(document, match) for document, match in zip(documents_of(body), _matches(body), strict=True)]
+
+
+def _light(settled: Settled) -> Document:
+    if settled.match is not None and settled.match.relation in _SAME_TOKENS:
+        return replace(settled.document, sketch=_NO_SKETCH)
+    return settled.document
+
+
+def _matches(body: dict[str, Any]) -> list[Match | None]:
+    try:
+        matches = [unpacked_match(values) for values in body["match"]]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Corrupt(f"expected the matches of documents, got {sorted(body)}: {error!r}") from error
+    if len(matches) != len(body["url"]):
+        raise Corrupt(f"expected {len(body['url'])} matches, got {len(matches)}")
+    return matches

@@ -1,0 +1,101 @@
+"""Documents as columns of a message: arrays for numbers, lists for text, all sketches in one array."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from neardup.errors import Corrupt
+from neardup.identity import CHECKSUM_BYTES
+from neardup.types import Checksums, Document, DocumentId
+
+T = TypeVar("T")
+
+BATCH_BYTES: Final = 512 * 1024
+"""A message is closed when its documents reach this size."""
+
+_LEVELS: Final = 3
+
+
+def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Cut into runs that make messages of about 512 KB."""
+    start = total = 0
+    for end, item in enumerate(items):
+        total += size(item)
+        if total > BATCH_BYTES:
+            yield items[start : end + 1]
+            start, total = end + 1, 0
+    if start < len(items):
+        yield items[start:]
+
+
+def size_of(document: Document) -> int:
+    """Bytes on the wire, about, and rather more."""
+    # A character takes up to four bytes.
+    text = len(document.url) + len(document.fetched_at or "") + len(document.note or "")
+    return 120 + 4 * text + document.sketch.nbytes
+
+
+def columns_of(documents: Sequence[Document]) -> dict[str, Any]:
+    """The columns of these documents."""
+    checksums = b"".join(each.checksums.content + each.checksums.tokens + each.checksums.shingles for each in documents)
+    sketches = [each.sketch for each in documents]
+    return {
+        "id": np.array([each.id for each in documents], np.int64).reshape(-1, 3),
+        "url": [each.url for each in documents],
+        "fetched_at": [each.fetched_at for each in documents],
+        "fingerprint": np.array([each.fingerprint for each in documents], np.uint64),
+        "checksums": np.frombuffer(checksums, np.uint8).reshape(-1, _LEVELS * CHECKSUM_BYTES),
+        "size": np.array([each.size for each in documents], np.int64),
+        "sketch": np.concatenate(sketches) if sketches else np.empty(0, np.uint64),
+        "words": np.array([sketch.size for sketch in sketches], np.int64),
+        "note": [each.note for each in documents],
+    }
+
+
+def documents_of(body: dict[str, Any]) -> list[Document]:
+    """The documents back. Raises Corrupt when the columns are not those of documents."""
+    try:
+        return _documents(body)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
+
+
+def _documents(body: dict[str, Any]) -> list[Document]:
+    ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
+    checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
+    _expect("id", ids, np.int64, 3)
+    _expect("checksums", checksums, np.uint8, width)
+    for name, column, dtype in (
+        ("size", sizes, np.int64), ("fingerprint", fingerprints, np.uint64), ("words", words, np.int64),
+        ("sketch", sketch, np.uint64),
+    ):  # fmt: skip
+        _expect(name, column, dtype, 0)
+    if (words < 0).any() or int(words.sum()) != sketch.size:
+        raise Corrupt(f"expected sketches of {words.sum()} words, got {sketch.size}")
+    urls, times, notes = body["url"], body["fetched_at"], body["note"]
+    if not all(isinstance(url, str) for url in urls):
+        raise Corrupt("expected urls of text")
+    if not all(text is None or isinstance(text, str) for text in (*times, *notes)):
+        raise Corrupt("expected times and notes of text")
+    packed, at, step = checksums.tobytes(), 0, CHECKSUM_BYTES
+    documents = []
+    columns = zip(ids.tolist(), urls, times, fingerprints.tolist(), sizes.tolist(), words.tolist(), notes, strict=True)
+    for number, (place, url, fetched_at, fingerprint, size, count, note) in enumerate(columns):
+        start = number * width
+        three = Checksums(
+            packed[start : start + step],
+            packed[start + step : start + 2 * step],
+            packed[start + 2 * step : start + width],
+        )
+        # A copy: a view would keep the whole message in memory for as long as its longest-lived document.
+        own = sketch[at : at + count].copy()
+        documents.append(Document(DocumentId(*place), url, fetched_at, fingerprint, three, size, own, note))
+        at += count
+    return documents
+
+
+def _expect(name: str, column: Any, dtype: type[np.generic], columns: int) -> None:
+    shape = column.shape[1:]
+    if column.dtype != dtype or shape != ((columns,) if columns else ()):
+        raise Corrupt(f"{name}: expected {np.dtype(dtype).name} in {columns or 1} columns, got {column.dtype} {shape}")

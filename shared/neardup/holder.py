@@ -1,0 +1,129 @@
+"""What a shard partition holds: a slice of a permuted table, or of a bucket table, behind one face."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup import metrics
+from neardup.buckets import BucketTable
+from neardup.codecs import Codec
+from neardup.plan import Plan
+from neardup.probes import Probes, concatenated
+from neardup.psm import Psm
+from neardup.settings import Settings
+from neardup.slice import EPOCHS, Slice, SliceSettings
+from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
+from neardup.table import Table
+
+_HOUR: Final = 3_600_000
+Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+
+
+class Holder(ABC):
+    """Remembers fingerprints and finds those that are near. Time is that of the records, in milliseconds."""
+
+    def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._ttl = settings.ttl_hours * _HOUR
+        self._reported: dict[str, int] = {}
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Keys held."""
+
+    @abstractmethod
+    def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
+        """(query, found): each fingerprint with every other one near it that came before; all are remembered."""
+
+    @abstractmethod
+    def save(self, path: Path, offset: int) -> None:
+        """Make it durable together with the offset."""
+
+    @abstractmethod
+    def load(self, path: Path) -> int:
+        """Take over what was saved; the offset. Raises StateError."""
+
+    @abstractmethod
+    def measure(self) -> None:
+        """Bring the metrics up to date."""
+
+    def epoch_of(self, timestamp: int) -> int:
+        """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
+        return int(timestamp // (self._ttl / EPOCHS)) if self._ttl else 0
+
+    def _time_of(self, epoch: int) -> float:
+        return epoch * (self._ttl / EPOCHS)
+
+    def _report(self, counts: Any, keys: int, size: int) -> None:
+        for event in counts.__slots__:
+            total = getattr(counts, event)
+            metrics.SLICE_EVENTS.labels(event).inc(total - self._reported.get(event, 0))
+            self._reported[event] = total
+        metrics.SLICE_KEYS.labels(str(self._partition)).set(keys)
+        metrics.SLICE_BYTES.labels(str(self._partition)).set(size)
+
+
+class Permuted(Holder):
+    """A slice of a permuted table; with `psm`, of the one table of the probabilistic search."""
+
+    def __init__(self, settings: Settings, plan: Plan, partition: int, table: Table, psm: Psm | None) -> None:
+        super().__init__(settings, plan, partition)
+        self._k = plan.k
+        self._psm = psm
+        choices = SliceSettings(codec=Codec(settings.codec), cap=settings.most_matches, ttl=self._ttl)
+        self._slice = Slice(table, skip=plan.slice_bits, settings=choices)
+
+    def __len__(self) -> int:
+        return len(self._slice)
+
+    def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
+        fingerprints = concatenated([each.fingerprints for each in probes])
+        keys = self._slice.table.keys_of(fingerprints)
+        matches = self._slice.probe_and_insert(keys, self._k, self._time_of(epoch))
+        query, found = matches.query, matches.key
+        if self._psm is not None:
+            levels = concatenated([each.levels for each in probes if each.levels is not None])
+            flipped = self._psm.find_all(self._slice, fingerprints, levels)
+            query, found = np.concatenate([query, flipped.query]), np.concatenate([found, flipped.key])
+        other = found != keys[query]
+        return fingerprints[query[other]], self._slice.table.fingerprints_of(found[other])
+
+    def save(self, path: Path, offset: int) -> None:
+        save_slice(path, self._slice, plan=self._plan, partition=self._partition, offset=offset)
+
+    def load(self, path: Path) -> int:
+        return load_slice(path, self._slice, plan=self._plan, partition=self._partition)
+
+    def measure(self) -> None:
+        self._report(self._slice.counts, len(self._slice), self._slice.nbytes)
+
+
+class Buckets(Holder):
+    """A slice of a bucket table."""
+
+    def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
+        super().__init__(settings, plan, partition)
+        self._table = BucketTable(common=settings.common_bucket)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
+        fingerprints = concatenated([each.fingerprints for each in probes])
+        keys = concatenated([each.keys for each in probes if each.keys is not None])
+        matches = self._table.probe_and_insert(keys, fingerprints)
+        return fingerprints[matches.query], matches.fingerprint
+
+    def save(self, path: Path, offset: int) -> None:
+        save_buckets(path, self._table, plan=self._plan, partition=self._partition, offset=offset)
+
+    def load(self, path: Path) -> int:
+        return load_buckets(path, self._table, plan=self._plan, partition=self._partition)
+
+    def measure(self) -> None:
+        self._report(self._table.counts, len(self._table), 0)

@@ -1,0 +1,183 @@
+"""Joins: documents that wait for the answers of shards, and then for the evidence of other owners.
+
+A document may wait in several batches: a restarted featurizer cuts its batches elsewhere, and a paused one may go on
+sending. The first batch that is complete settles it, and it leaves all others. What waits is part of the owner's state.
+
+    J batch                          shard partitions still to answer, documents that wait
+    N fingerprint                    what was found near it so far
+    Q fingerprint document           fingerprints whose owners are still to give evidence
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+from neardup.answers import Answers
+from neardup.store import Store
+from neardup.types import BatchId, DocumentId
+
+_BATCH: Final = struct.Struct(">qqq")
+_WORD: Final = struct.Struct(">Q")
+_PLACE: Final = struct.Struct(">Qqqq")
+
+
+class Waiting(NamedTuple):
+    """A document that waits, by its name in the directory."""
+
+    fingerprint: int
+    document: DocumentId
+
+
+@dataclass(slots=True)
+class _Join:
+    missing: set[int]
+    waiting: set[Waiting] = field(default_factory=set)
+
+
+class Joins:
+    """Everything that waits at one owner. A function of the messages it was told of; saved with `flush`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._joins: dict[BatchId, _Join] = {}
+        self._batches_of: dict[Waiting, set[BatchId]] = {}
+        self._waiting_with: dict[int, set[Waiting]] = {}
+        self._near: dict[int, dict[int, int]] = {}
+        self._asked: dict[Waiting, set[int]] = {}
+        self._changed: set[BatchId | int | Waiting] = set()
+        self._load()
+
+    def __len__(self) -> int:
+        """Documents that wait."""
+        return len(self._batches_of) + len(self._asked)
+
+    @property
+    def batches(self) -> int:
+        """Batches that are not complete."""
+        return len(self._joins)
+
+    def oldest(self) -> int | None:
+        """The timestamp of the earliest page that waits."""
+        return min((each.document.timestamp for each in (*self._batches_of, *self._asked)), default=None)
+
+    def add(self, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
+        """A document waits for these shard partitions to answer for this batch; unless it already asks for evidence."""
+        if waiting in self._asked:
+            return
+        join = self._joins.get(batch)
+        if join is None:
+            join = self._joins[batch] = _Join(set(expected))
+        join.waiting.add(waiting)
+        self._batches_of.setdefault(waiting, set()).add(batch)
+        self._waiting_with.setdefault(waiting.fingerprint, set()).add(waiting)
+        self._changed.add(batch)
+
+    def answered(self, answers: Answers, table: int) -> list[tuple[Waiting, dict[int, int]]]:
+        """Note what a shard said; return the documents whose batch is now complete, with all that was found near each.
+
+        They no longer wait for answers.
+        """
+        bit = 1 << table
+        for query, found in zip(answers.query.tolist(), answers.found.tolist(), strict=True):
+            if query in self._waiting_with:
+                near = self._near.setdefault(query, {})
+                near[found] = near.get(found, 0) | bit
+                self._changed.add(query)
+        complete: list[tuple[Waiting, dict[int, int]]] = []
+        for batch in answers.batches:
+            join = self._joins.get(batch)
+            if join is None:
+                continue
+            join.missing.discard(answers.partition)
+            self._changed.add(batch)
+            if not join.missing:
+                # In the order of all pages, so that what follows does not depend on how a set happens to be laid out.
+                ready = sorted(join.waiting, key=lambda each: each.document)
+                complete += [(each, dict(self._near.get(each.fingerprint, {}))) for each in ready]
+                for each in ready:
+                    self.leave(each)
+        return complete
+
+    def ask(self, waiting: Waiting, candidates: Iterable[int]) -> None:
+        """From now on the document waits for evidence about these fingerprints."""
+        self._asked[waiting] = set(candidates)
+        self._changed.add(waiting)
+
+    def heard(self, waiting: Waiting, candidate: int) -> bool:
+        """Evidence about a candidate has come; whether it was the last that was missing."""
+        asked = self._asked.get(waiting)
+        if asked is None:
+            return False
+        asked.discard(candidate)
+        self._changed.add(waiting)
+        if asked:
+            return False
+        del self._asked[waiting]
+        return True
+
+    def leave(self, waiting: Waiting) -> None:
+        """The document is settled, or goes on to ask: it waits in no batch any more."""
+        for batch in self._batches_of.pop(waiting, ()):
+            join = self._joins[batch]
+            join.waiting.discard(waiting)
+            self._changed.add(batch)
+            if not join.waiting:
+                del self._joins[batch]
+        together = self._waiting_with.get(waiting.fingerprint)
+        if together is not None:
+            together.discard(waiting)
+            if not together:
+                del self._waiting_with[waiting.fingerprint]
+                self._near.pop(waiting.fingerprint, None)
+                self._changed.add(waiting.fingerprint)
+        if self._asked.pop(waiting, None) is not None:
+            self._changed.add(waiting)
+
+    def flush(self) -> None:
+        """Write what changed into the store, to be saved with it."""
+        for changed in self._changed:
+            value: Any
+            match changed:
+                case BatchId():
+                    key, join = b"J" + _BATCH.pack(*changed), self._joins.get(changed)
+                    value = None if join is None else [sorted(join.missing), [_flat(each) for each in join.waiting]]
+                case Waiting():
+                    key = b"Q" + _PLACE.pack(*_flat(changed))
+                    value = sorted(self._asked[changed]) if changed in self._asked else None
+                case _:
+                    key, value = b"N" + _WORD.pack(changed), _listed(self._near.get(changed))
+            if value is None:
+                self._store.delete(key)
+            else:
+                self._store.put(key, msgpack.packb(value))
+        self._changed.clear()
+
+    def _load(self) -> None:
+        for key, packed in self._store.scan(b"J"):
+            batch = BatchId(*_BATCH.unpack(key[1:]))
+            missing, waiting = msgpack.unpackb(packed)
+            for row in waiting:
+                self.add(batch, missing, _waiting(row))
+        for key, packed in self._store.scan(b"N"):
+            near = msgpack.unpackb(packed)
+            self._near[_WORD.unpack(key[1:])[0]] = {found: int.from_bytes(mask, "little") for found, mask in near}
+        for key, packed in self._store.scan(b"Q"):
+            self._asked[_waiting(_PLACE.unpack(key[1:]))] = set(msgpack.unpackb(packed))
+        self._changed.clear()
+
+
+def _flat(waiting: Waiting) -> tuple[int, ...]:
+    return (waiting.fingerprint, *waiting.document)
+
+
+def _waiting(row: Sequence[int]) -> Waiting:
+    return Waiting(row[0], DocumentId(*row[1:]))
+
+
+def _listed(near: dict[int, int] | None) -> list[Any] | None:
+    if near is None:
+        return None
+    return [[found, mask.to_bytes((mask.bit_length() + 7) // 8, "little")] for found, mask in near.items()]

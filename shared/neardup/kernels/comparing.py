@@ -1,0 +1,85 @@
+"""Packed sketches: what two documents have in common, from a few hundred bytes of each.
+
+A packed sketch is an array of 64-bit words: the header (exponent of the modulus in the low 8 bits, length of the MIPs
+vector in the next 16, size of the sample in the upper 32), the low byte of every MIPs value, eight to a word, and the
+sampled shingles, sorted.
+"""
+
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_BYTES = 8
+
+
+@njit(nogil=True, cache=True)
+def pack(exponent: int, mips: NDArray[np.uint32], sample: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The packed form of a sketch."""
+    words = (mips.size + _BYTES - 1) // _BYTES
+    packed = np.zeros(1 + words + sample.size, dtype=np.uint64)
+    packed[0] = np.uint64(exponent) | np.uint64(mips.size) << np.uint64(8) | np.uint64(sample.size) << np.uint64(32)
+    for j in range(mips.size):
+        packed[1 + j // _BYTES] |= np.uint64(mips[j] & np.uint32(0xFF)) << np.uint64(8 * (j % _BYTES))
+    packed[1 + words :] = sample
+    return packed
+
+
+@njit(nogil=True, cache=True)
+def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int, int]:
+    """(equal MIPs bytes, size of a's sample, of b's, of both) with the samples at the coarser modulus of the two.
+
+    Both must have MIPs vectors of one length.
+    """
+    m = int(a[0] >> np.uint64(8) & np.uint64(0xFFFF))
+    words = (m + _BYTES - 1) // _BYTES
+    equal = m - words * _BYTES  # the unused bytes of the last word are all equal
+    for j in range(1, 1 + words):
+        differing = a[j] ^ b[j]
+        # The high bit of every byte of `differing` that is not zero.
+        marks = (((differing & _LOW) + _LOW) | differing) & ~_LOW
+        count = 0
+        while marks:
+            marks &= marks - np.uint64(1)
+            count += 1
+        equal += _BYTES - count
+    exponent = max(a[0] & np.uint64(0xFF), b[0] & np.uint64(0xFF))
+    mask = (np.uint64(1) << np.uint64(exponent)) - np.uint64(1)
+    i = j = 1 + words
+    left = right = shared = 0
+    while i < a.size or j < b.size:
+        if i < a.size and a[i] & mask:
+            i += 1
+        elif j < b.size and b[j] & mask:
+            j += 1
+        elif j == b.size or (i < a.size and a[i] < b[j]):
+            left += 1
+            i += 1
+        elif i == a.size or a[i] > b[j]:
+            right += 1
+            j += 1
+        else:
+            left += 1
+            right += 1
+            shared += 1
+            i += 1
+            j += 1
+    return equal, left, right, shared
+
+
+@njit(nogil=True, cache=True)
+def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], k: int, s: int) -> int:
+    """In how many of the first k groups of s MIPs bytes two sketches agree."""
+    shared = 0
+    for band in range(k):
+        same = True
+        for j in range(band * s, band * s + s):
+            differing = (a[1 + j // _BYTES] ^ b[1 + j // _BYTES]) >> np.uint64(8 * (j % _BYTES))
+            if differing & np.uint64(0xFF):
+                same = False
+                break
+        shared += same
+    return shared

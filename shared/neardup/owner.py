@@ -1,0 +1,257 @@
+"""The rules that an owner keeps, free of messages.
+
+- A document is settled once: by a copy that it stands after, or when the first complete batch it is in has its
+  evidence.
+- Whatever is learned counts, before settling and after it.
+- A document only ever points at an earlier one.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from neardup import metrics
+from neardup.answers import Answers
+from neardup.bands import Filter
+from neardup.decision import Thresholds
+from neardup.directory import Directory, Known, url_hash
+from neardup.document_batches import Settled
+from neardup.evidence import Match, better, match
+from neardup.joins import Joins, Waiting
+from neardup.owners import owner_of
+from neardup.packed_sketch import shares_band
+from neardup.questions import Evidence, Question
+from neardup.types import BatchId, Document, DocumentId, Kind, Relation, SkippedPage
+
+FORGOTTEN = "forgotten before it was settled"
+
+
+class Told(NamedTuple):
+    """A verdict to be said."""
+
+    document: Document
+    kind: Kind
+    revision: int
+    match: Match | None
+
+
+class Outbox:
+    """What a batch of messages made an owner say."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.skipped: list[SkippedPage] = []
+        self.settled: list[Settled] = []
+        self.questions: dict[int, list[Question]] = {}
+        self.evidence: dict[int, list[Evidence]] = {}
+
+
+class Owner:
+    """Registers, joins, compares, settles, revises. Every method takes one message's worth and says it to an outbox."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        joins: Joins,
+        *,
+        number: int,
+        owners: int,
+        k: int,
+        bands: Filter | None,
+        thresholds: Thresholds,
+        most_variants: int,
+        most_candidates: int,
+    ) -> None:
+        self.directory = directory
+        self.joins = joins
+        self._number = number
+        self._owners = owners
+        self._k = k
+        self._bands = bands
+        self._thresholds = thresholds
+        self._most_variants = most_variants
+        self._most_candidates = most_candidates
+
+    def register(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
+        """Take a document: new, known and still waiting, or known and settled."""
+        variants = self.directory.variants(document.fingerprint)
+        twin = None
+        for known in variants:
+            if known.document.id == document.id:
+                if known.kind is None:
+                    self.joins.add(batch, expected, _waiting(document))
+                return
+            if known.document.checksums.tokens == document.checksums.tokens:
+                twin = known
+        if self.directory.was_seen(document.fingerprint, document.id):
+            return
+        if twin is not None and twin.document.id < document.id:
+            self._settle_copy(document, twin, outbox)
+            return
+        new = Known(document)
+        for known in list(variants):
+            if known is not twin:
+                new.match = better(new.match, self._meet(document, known, 0, outbox))
+        self.directory.add(new)
+        if twin is not None:
+            self._take_over(new, twin, outbox)
+        self._drop_surplus(variants)
+        self.joins.add(batch, expected, _waiting(document))
+
+    def answered(self, answers: Answers, table: int, outbox: Outbox) -> None:
+        """A shard has answered: ask the owners of what was found near each document whose batch is now complete."""
+        for waiting, near in self.joins.answered(answers, table):
+            known = self.directory.find(*waiting)
+            assert known is not None, f"{waiting} waits but is unknown"
+            self._inquire(known, self._nearest(known.document, near), outbox)
+
+    def asked(self, question: Question, asker: int, outbox: Outbox) -> None:
+        """Another owner asks about a document of its own."""
+        replies = outbox.evidence.setdefault(asker, [])
+        document = question.document
+        for candidate, found_by in question.candidates.items():
+            found = self._compare(document, candidate, found_by, outbox)
+            replies.append(Evidence(document.id, document.fingerprint, candidate, found))
+
+    def heard(self, evidence: Evidence, outbox: Outbox) -> None:
+        """The evidence that was asked for, or a repetition of it."""
+        known = self.directory.find(evidence.fingerprint, evidence.document)
+        if known is None:
+            return
+        self._learn(known, evidence.match, outbox)
+        if self.joins.heard(_waiting(known.document), evidence.candidate) and known.kind is None:
+            self._settle(known, outbox)
+
+    def forget(self, url: str, outbox: Outbox) -> None:
+        """Drop every document of a url. A page that waits is told so: every page gets a verdict."""
+        gone = set()
+        for fingerprint, document in self.directory.of_url(url):
+            known = self.directory.find(fingerprint, document)
+            if known is None or known.document.url == url:
+                self._forget(fingerprint, document, url_hash(url), outbox)
+                gone.add(document)
+        if gone:
+            self.directory.forget_contents(lambda document: document in gone)
+        metrics.FORGOTTEN.inc(len(gone))
+
+    def expire(self, before: int, outbox: Outbox) -> None:
+        """Drop every document whose page came before this time."""
+        count = 0
+        for fingerprint, document, hash_of_url in self.directory.older_than(before):
+            self._forget(fingerprint, document, hash_of_url, outbox)
+            count += 1
+        self.directory.forget_contents(lambda document: document.timestamp < before)
+        metrics.FORGOTTEN.inc(count)
+
+    def _settle_copy(self, document: Document, twin: Known, outbox: Outbox) -> None:
+        """The same tokens as an earlier document: nothing to wait for."""
+        found = self._match(document, twin)
+        assert found is not None, "the same tokens and no match"
+        if found.relation is not Relation.IDENTICAL:
+            first = self.directory.first_with_content(document.checksums.content)
+            if first is not None and first[0] < document.id:
+                found = found._replace(id=first[0], url=first[1], relation=Relation.IDENTICAL)
+            else:
+                self.directory.set_first_with_content(document)
+        self.directory.add_copy(document)
+        outbox.told.append(Told(document, Kind.DUPLICATE, 0, found))
+        outbox.settled.append(Settled(document, found))
+
+    def _take_over(self, first: Known, twin: Known, outbox: Outbox) -> None:
+        """`first` has the tokens of `twin` and stands before it: the twin is a copy of it from now on."""
+        self._learn(twin, self._match(twin.document, first), outbox)
+        if twin.kind is None:
+            self._settle(twin, outbox)
+        self.directory.demote(twin)
+
+    def _inquire(self, known: Known, near: dict[int, int], outbox: Outbox) -> None:
+        remote: dict[int, dict[int, int]] = {}
+        for candidate, found_by in near.items():
+            owner = owner_of(candidate, self._owners)
+            if owner == self._number:
+                self._learn(known, self._compare(known.document, candidate, found_by, outbox), outbox)
+            else:
+                remote.setdefault(owner, {})[candidate] = found_by
+        if not remote:
+            self._settle(known, outbox)
+            return
+        self.joins.ask(_waiting(known.document), [each for candidates in remote.values() for each in candidates])
+        for owner, candidates in remote.items():
+            outbox.questions.setdefault(owner, []).append(Question(known.document, candidates))
+
+    def _nearest(self, document: Document, near: dict[int, int]) -> dict[int, int]:
+        if len(near) <= self._most_candidates:
+            return near
+        metrics.CAPPED_CANDIDATES.inc(len(near) - self._most_candidates)
+        ranked = sorted(
+            near, key=lambda each: ((each ^ document.fingerprint).bit_count(), -near[each].bit_count(), each)
+        )
+        return {each: near[each] for each in ranked[: self._most_candidates]}
+
+    def _compare(self, document: Document, candidate: int, found_by: int, outbox: Outbox) -> Match | None:
+        """The best match of a document among the variants of a fingerprint; later variants learn of the document."""
+        best = None
+        for known in self.directory.variants(candidate):
+            best = better(best, self._meet(document, known, found_by, outbox))
+        return best
+
+    def _meet(self, document: Document, known: Known, found_by: int, outbox: Outbox) -> Match | None:
+        """Compare both ways by order: the earlier one comes back as a match, the later one learns."""
+        if known.document.id == document.id or not self._are_candidates(document, known.document):
+            return None
+        if known.document.id < document.id:
+            return self._match(document, known, found_by)
+        self._learn(known, match(known.document, document, self._thresholds, found_by=found_by), outbox)
+        return None
+
+    def _are_candidates(self, a: Document, b: Document) -> bool:
+        """Whether the tables let these two documents meet.
+
+        A bucket table finds the fingerprint of a document that shares a band. Another document with that fingerprint
+        need not share it; whether it is compared must not depend on which of the two was known first.
+        """
+        if (a.fingerprint ^ b.fingerprint).bit_count() <= self._k:
+            return True
+        return self._bands is not None and shares_band(a.sketch, b.sketch, self._bands)
+
+    def _match(self, document: Document, earlier: Known, found_by: int = 0) -> Match | None:
+        return match(document, earlier.document, self._thresholds, found_by=found_by, group=earlier.match)
+
+    def _learn(self, known: Known, found: Match | None, outbox: Outbox) -> None:
+        """Evidence that a document duplicates an earlier one. A settled unique page is told again; others are not."""
+        if found is None or known.kind is Kind.DUPLICATE:
+            return
+        known.match = better(known.match, found)
+        self.directory.touch(known.document.fingerprint)
+        if known.kind is Kind.UNIQUE:
+            known.kind = Kind.DUPLICATE
+            known.revision += 1
+            metrics.REVISIONS.inc()
+            outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
+
+    def _settle(self, known: Known, outbox: Outbox) -> None:
+        self.joins.leave(_waiting(known.document))
+        known.kind = Kind.UNIQUE if known.match is None else Kind.DUPLICATE
+        self.directory.touch(known.document.fingerprint)
+        outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
+        outbox.settled.append(Settled(known.document, known.match))
+
+    def _drop_surplus(self, variants: list[Known]) -> None:
+        """Keep the first few variants of a fingerprint; one that is not settled stays until it is."""
+        while len(variants) > self._most_variants:
+            latest = max(variants, key=lambda known: known.document.id)
+            if latest.kind is None:
+                return
+            self.directory.demote(latest)
+            metrics.DROPPED_VARIANTS.inc()
+
+    def _forget(self, fingerprint: int, document: DocumentId, hash_of_url: bytes, outbox: Outbox) -> None:
+        known = self.directory.find(fingerprint, document)
+        if known is not None and known.kind is None:
+            self.joins.leave(_waiting(known.document))
+            page = known.document
+            outbox.skipped.append(SkippedPage(page.id, page.url, page.fetched_at, FORGOTTEN))
+        self.directory.forget(fingerprint, document, hash_of_url)
+
+
+def _waiting(document: Document) -> Waiting:
+    return Waiting(document.fingerprint, document.id)

@@ -1,0 +1,21 @@
+"""Who owns a fingerprint: the inbox partition whose directory holds its documents."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+# 2^64 / golden ratio: fingerprints of similar pages differ in few bits and should still spread.
+_MIX: Final = 0x9E3779B97F4A7C15
+_WORD: Final = 2**64 - 1
+
+
+def owner_of(fingerprint: int, owners: int) -> int:
+    """The owner of a fingerprint."""
+    return ((fingerprint * _MIX & _WORD) >> 32) * owners >> 32
+
+
+def owners_of(fingerprints: NDArray[np.uint64], owners: int) -> NDArray[np.int64]:
+    """The owner of each fingerprint."""
+    mixed = (fingerprints * np.uint64(_MIX)) >> np.uint64(32)
+    return ((mixed * np.uint64(owners)) >> np.uint64(32)).astype(np.int64)

@@ -1,0 +1,56 @@
+"""Sketches as they travel and are kept: one array of 64-bit words a document, about 700 bytes.
+
+Of every MIPs value one byte is kept: two bytes agree by chance once in 256 times, which the estimate takes back
+(b-bit minwise hashing). The sample V_i is kept whole: the offline pass sorts all documents by its shingles.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.bands import Filter
+from neardup.kernels import comparing
+from neardup.signature import Sketches
+
+_BY_CHANCE: Final = 1 / 256
+LEAST_SAMPLED: Final = 8
+"""With fewer shingles left of a document than this, how much of it is in another is not said."""
+
+
+class Likeness(NamedTuple):
+    """What two sketches say: estimates of resemblance and of containment, each way; None where too little is left."""
+
+    resemblance: float
+    a_in_b: float | None
+    b_in_a: float | None
+
+
+def pack_sketch(sketches: Sketches) -> NDArray[np.uint64]:
+    """The words of a document's sketch."""
+    packed: NDArray[np.uint64] = comparing.pack(sketches.sample.i, sketches.mips, sketches.sample.values)
+    return packed
+
+
+def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
+    """(i, V_i) of a packed sketch."""
+    header = int(packed[0])
+    return header & 0xFF, packed[packed.size - (header >> 32) :]
+
+
+def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:
+    """Estimates from two sketches of one signature version. Raises ValueError for MIPs vectors of different length."""
+    m, other = int(a[0]) >> 8 & 0xFFFF, int(b[0]) >> 8 & 0xFFFF
+    if m != other:
+        raise ValueError(f"expected two MIPs vectors of one length, got {m} and {other}")
+    equal, left, right, shared = comparing.compare(a, b)
+    return Likeness(
+        max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE)),
+        shared / left if left >= LEAST_SAMPLED else None,
+        shared / right if right >= LEAST_SAMPLED else None,
+    )
+
+
+def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
+    """Whether the documents of two sketches meet in a bucket table, from the kept bytes of the values in each band."""
+    return bool(comparing.shared_bands(a, b, bands.k, bands.s))

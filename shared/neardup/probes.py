@@ -1,0 +1,68 @@
+"""Probes: "who is near these fingerprints in your table?" and "remember them", from the featurizer to a shard.
+
+A permuted table needs the fingerprints alone; a bucket table also their keys; the probabilistic search how strongly
+each bit was decided (`FlipModel.levels_of`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup import wire
+from neardup.errors import Corrupt, WrongPlan
+from neardup.registrations import batch_of
+from neardup.types import BatchId
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Those of one batch for one shard partition."""
+
+    batch: BatchId
+    fingerprints: NDArray[np.uint64]
+    keys: NDArray[np.uint64] | None = None
+    levels: NDArray[np.uint8] | None = None
+
+
+def write_probes(probes: Probes, plan: str) -> bytes:
+    """A message; `plan` is the digest of the sender's plan."""
+    body: dict[str, Any] = {"batch": list(probes.batch), "plan": plan, "fingerprint": probes.fingerprints}
+    if probes.keys is not None:
+        body["key"] = probes.keys
+    if probes.levels is not None:
+        body["levels"] = probes.levels
+    return wire.encode("probes", body)
+
+
+def read_probes(value: bytes | None, plan: str) -> Probes:
+    """Raises WireError, or WrongPlan when the sender has another plan."""
+    body = wire.decode(value, "probes")
+    require_plan(body, plan)
+    fingerprints, keys, levels = body.get("fingerprint"), body.get("key"), body.get("levels")
+    for name, column, dtype in (("fingerprint", fingerprints, np.uint64), ("key", keys, np.uint64)):
+        if column is None and name == "key":
+            continue
+        if not isinstance(column, np.ndarray) or column.dtype != dtype or column.ndim != 1:
+            raise Corrupt(f"{name}: expected 64-bit words, got {column!r}")
+    assert isinstance(fingerprints, np.ndarray)
+    if keys is not None and keys.size != fingerprints.size:
+        raise Corrupt(f"expected {fingerprints.size} keys, got {keys.size}")
+    if levels is not None and (levels.dtype != np.uint8 or levels.shape != (fingerprints.size, 64)):
+        raise Corrupt(f"expected 64 levels a fingerprint, got {levels.shape}")
+    return Probes(batch_of(body.get("batch")), fingerprints, keys, levels)
+
+
+def require_plan(body: dict[str, Any], plan: str) -> None:
+    """Raise WrongPlan unless the message was made with this plan."""
+    if body.get("plan") != plan:
+        raise WrongPlan(
+            f"expected a message made with plan {plan}, got {body.get('plan')!r}: give every service the same settings"
+        )
+
+
+def concatenated(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array of several; the only one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,116 @@
+"""The shard: one slice of one table, which answers probes and remembers them in one step, in the order of the log."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.answers import Answers, split_pairs, write_answers
+from neardup.holder import Buckets, Holder, Permuted
+from neardup.log import Output, Record
+from neardup.owners import owners_of
+from neardup.plan import Plan
+from neardup.probes import Probes, read_probes
+from neardup.psm import Psm
+from neardup.routing import Routing
+from neardup.settings import Settings
+from neardup.stage import Stage, Waves, decoded
+from neardup.topics import Topics
+from neardup.types import BatchId
+
+_PAIRS: Final = 32_000
+"""In a message of answers: 512 KB."""
+_SNAPSHOT_EVERY: Final = 8
+"""A snapshot is written when an eighth of the slice is new: then it costs each key eight writes at most."""
+_SMALL: Final = 1 << 20
+"""Keys up to which every checkpoint writes a snapshot."""
+
+
+class Shard(Stage):
+    """Owns a slice. Answers each owner: which batches are done, and what was found near its fingerprints."""
+
+    name = "shard"
+
+    def __init__(self, *, settings: Settings, plan: Plan, partition: int, psm: Psm | None = None) -> None:
+        self._topics = Topics.under(settings.prefix)
+        self._owners = settings.owners
+        self._plan = plan
+        self._partition = partition
+        place = Routing(plan).place_of(partition)
+        self._holder: Holder
+        if place.is_band:
+            self._holder = Buckets(settings, plan, partition)
+        else:
+            self._holder = Permuted(settings, plan, partition, plan.tables[place.table], psm)
+        self._path: Path
+        self._next = 0
+        self._saved = 0
+        self._keys_saved = 0
+
+    def open(self, directory: Path) -> int | None:
+        """What the snapshot says, else the start of the log."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / "slice"
+        if self._path.exists():
+            self._next = self._saved = self._holder.load(self._path)
+            self._keys_saved = len(self._holder)
+        return self._next
+
+    def process(self, records: Sequence[Record]) -> Waves:
+        """One wave: answers, a message an owner."""
+        probes, rejected = decoded(records, lambda record: read_probes(record.value, self._plan.digest))
+        batches: dict[int, list[BatchId]] = {}
+        pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]] = {}
+        for epoch, some in groupby(probes, key=lambda each: self._holder.epoch_of(each[0].timestamp)):
+            together = [probe for _, probe in some]
+            self._answer(together, epoch, batches, pairs)
+        self._next = records[-1].offset + 1
+        self._holder.measure()
+        return Waves([self._outputs(batches, pairs)], rejected)
+
+    def checkpoint(self) -> int:
+        """Write a snapshot if enough is new; the offset of the last one is what is safe."""
+        new = len(self._holder) - self._keys_saved
+        if self._next > self._saved and (len(self._holder) < _SMALL or new * _SNAPSHOT_EVERY >= len(self._holder)):
+            self._holder.save(self._path, self._next)
+            self._saved, self._keys_saved = self._next, len(self._holder)
+        return self._saved
+
+    def _answer(
+        self,
+        probes: Sequence[Probes],
+        epoch: int,
+        batches: dict[int, list[BatchId]],
+        pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]],
+    ) -> None:
+        for probe in probes:
+            for owner in np.unique(owners_of(probe.fingerprints, self._owners)).tolist():
+                batches.setdefault(owner, []).append(probe.batch)
+        query, found = self._holder.probe_and_insert(probes, epoch)
+        if not query.size:
+            return
+        owners = owners_of(query, self._owners)
+        for owner in np.unique(owners).tolist():
+            chosen = owners == owner
+            pairs.setdefault(owner, []).append((query[chosen], found[chosen]))
+
+    def _outputs(
+        self,
+        batches: dict[int, list[BatchId]],
+        pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]],
+    ) -> list[Output]:
+        outputs = []
+        nothing = np.empty(0, np.uint64)
+        for owner, done in sorted(batches.items()):
+            some = pairs.get(owner, [(nothing, nothing)])
+            query, found = (np.concatenate(column) for column in zip(*some, strict=True))
+            pieces = split_pairs(query.size, _PAIRS)
+            for piece in pieces:
+                # Done is said with the last piece: a batch is complete when all its matches are there.
+                said = tuple(dict.fromkeys(done)) if piece is pieces[-1] else ()
+                answers = Answers(self._partition, said, query[piece], found[piece])
+                outputs.append(Output(self._topics.inbox, owner, None, write_answers(answers)))
+        return outputs

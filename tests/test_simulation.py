@@ -1,0 +1,138 @@
+"""The protocol holds for every seed, and each of its rules is needed: without it, some seed fails."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from neardup.evidence import Match, match
+from neardup.featurizer import Featurizer
+from neardup.joins import Joins, Waiting
+from neardup.log import Record
+from neardup.owner import Outbox, Owner
+from neardup.stage import Waves
+from neardup.types import BatchId, Document, Kind
+from tests.simulate import Simulation, simulate
+
+SEEDS = 200
+GROUP = 10
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_any_interleaving_crash_and_takeover_ends_in_the_same_verdicts(first: int) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + GROUP):
+        happened += simulate(seed)
+    # The seeds would prove nothing if nothing went wrong in them.
+    assert all(happened[each] for each in ("crash", "state lost", "takeover", "zombie send", "duplicate", "unique"))
+
+
+def probes_first(patch: pytest.MonkeyPatch) -> None:
+    process = Featurizer.process
+
+    def reversed_waves(self: Featurizer, records: Sequence[Record]) -> Waves:
+        made = process(self, records)
+        return Waves(list(reversed(made.waves)), made.rejected)
+
+    patch.setattr(Featurizer, "process", reversed_waves)
+
+
+def newer_batch_supersedes(patch: pytest.MonkeyPatch) -> None:
+    add = Joins.add
+
+    def superseding(self: Joins, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
+        self.leave(waiting)
+        add(self, batch, expected, waiting)
+
+    patch.setattr(Joins, "add", superseding)
+
+
+def joins_not_saved(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Joins, "flush", lambda self: None)
+
+
+def order_not_checked(patch: pytest.MonkeyPatch) -> None:
+    def meet(self: Owner, document: Document, known: Any, found_by: int, outbox: Outbox) -> Match | None:
+        first, second = sorted((document, known.document), key=lambda each: each.id)
+        if first.id == second.id:
+            return None
+        found = match(second, first, self._thresholds, found_by=found_by)
+        return found and found._replace(id=known.document.id, url=known.document.url)
+
+    patch.setattr(Owner, "_meet", meet)
+
+
+def whole_fingerprints_meet(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Owner, "_are_candidates", lambda self, a, b: True)
+
+
+def no_revisions(patch: pytest.MonkeyPatch) -> None:
+    learn = Owner._learn
+
+    def deaf_once_settled(self: Owner, known: Any, found: Match | None, outbox: Outbox) -> None:
+        if known.kind is not Kind.UNIQUE:
+            learn(self, known, found, outbox)
+
+    patch.setattr(Owner, "_learn", deaf_once_settled)
+
+
+def early_evidence_dropped(patch: pytest.MonkeyPatch) -> None:
+    meet = Owner._meet
+
+    def only_settled_learn(self: Owner, document: Document, known: Any, found_by: int, outbox: Outbox) -> Match | None:
+        if known.document.id > document.id and known.kind is None:
+            return None
+        return meet(self, document, known, found_by, outbox)
+
+    patch.setattr(Owner, "_meet", only_settled_learn)
+
+
+def registered_again_is_new(patch: pytest.MonkeyPatch) -> None:
+    register = Owner.register
+
+    def forgetful(self: Owner, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
+        known = self.directory.find(document.fingerprint, document.id)
+        if known is not None and known.kind is not None:
+            self.directory.variants(document.fingerprint).remove(known)
+        register(self, document, batch, expected, outbox)
+
+    patch.setattr(Owner, "register", forgetful)
+
+
+def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
+    read = Simulation._read
+
+    def eager(self: Simulation, worker: Any) -> bool:
+        worked = read(self, worker)
+        if worked:
+            self.committed[worker.partition] = worker.stage.checkpoint()
+        return worked
+
+    patch.setattr(Simulation, "_read", eager)
+
+
+RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "registrations are acknowledged before probes are sent": probes_first,
+    "the first complete batch settles a document": newer_batch_supersedes,
+    "what waits is part of the saved state": joins_not_saved,
+    "a verdict points at an earlier page only": order_not_checked,
+    "documents meet, not fingerprints": whole_fingerprints_meet,
+    "evidence after settling revises": no_revisions,
+    "evidence before settling is kept": early_evidence_dropped,
+    "a document registered again is the same document": registered_again_is_new,
+    "state is saved only after what it caused was said": saved_before_it_is_said,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_the_rule_some_seed_fails(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    RULES[rule](monkeypatch)
+    failed = 0
+    for seed in range(SEEDS):
+        try:
+            simulate(seed)
+        except AssertionError:
+            failed += 1
+            break
+    assert failed, f"no seed of {SEEDS} noticed that this was broken: {rule}"
