@@ -45,14 +45,14 @@ def kafka_settings(broker: FoundBroker, tmp_path: Path, request: pytest.FixtureR
     )
 
 
-@pytest.fixture(params=["memory", "files", pytest.param("kafka", marks=pytest.mark.kafka)])
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+async def log(request: pytest.FixtureRequest) -> AsyncIterator[Log]:
     """Every kind of log, started."""
     made: Log
     if request.param == "kafka":
         made = KafkaLog(request.getfixturevalue("kafka_settings"))
     else:
-        made = MemoryLog(tmp_path / "log" if request.param == "files" else None)
+        made = MemoryLog()
     await made.start()
     yield made
     await made.stop()

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from neardup.aggregator import Aggregator
 from neardup.decision import Thresholds
+from neardup.deployment import SERVICES, Deployment
 from neardup.errors import RecordError
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog, MemoryRecord
@@ -31,7 +32,6 @@ from neardup.stage import Stage
 from neardup.topics import topic_specs
 from neardup.types import DocumentId, Kind, Page, Verdict
 from neardup.verdict import read_verdict
-from neardup_services.catalogue import SERVICES, Deployment
 from tests.oracle import Oracle
 
 MOST_STEPS = 200_000

@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from neardup import dead_letters
 from neardup.log import Log, Output
 from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
-from neardup_services.catalogue import SERVICES, make_runner
+from neardup.deployment import SERVICES, make_runner
 from tests.log.test_contract import Recorder, join, read
 
 
@@ -24,29 +25,50 @@ async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
     runners = [make_runner(name, settings, log) for name in SERVICES]
     running = [asyncio.create_task(runner.run()) for runner in runners]
 
-    # The crawler's side: a page, the same page on a mirror, the first one again, and something that is no page.
-    page = {"url": "https://a.example/", "html": "<p>To be crawled or not</p>", "fetched_at": "2026-01-01T00:00:00Z"}
+    # The crawler's side: a page, the same on a mirror, the first one again, one with a word more, one that is new,
+    # one with next to nothing on it, and something that is no page.
+    text = "The river rises in the hills to the north of the old town and runs for ninety miles to the sea. " + (
+        "In dry summers it is little more than a brook, but after the thaw it floods the meadows below the bridge, and "
+        "nobody who has seen that would build a house there, whatever the price of the land may be this year."
+    )
+    page = {"url": "https://a.example/", "html": f"<p>{text}</p>", "fetched_at": "2026-01-01T00:00:00Z"}
     mirror = {"url": "https://mirror.example/a", "html": page["html"]}
-    values = [json.dumps(each).encode() for each in (page, mirror, page)] + [b'{"url": 7}']
-    await log.send([Output(topics.pages, 0, None, value) for value in values])
+    edited = {"url": "https://a.example/new", "html": f"<h1>News</h1><p>{text}</p>"}
+    other = {
+        "url": "https://b.example/",
+        "html": "<p>Take flour, two eggs and a cup of milk, stir, and let it rest.</p>",
+    }
+    short = {"url": "https://c.example/", "html": "<p>Not found</p>"}
+    pages = [page, mirror, page, edited, other, short]
+    values = [json.dumps(each).encode() for each in pages] + [b'{"url": 7}']
+    for value in values:  # one by one: the order of the pages is then the order in which they are sent
+        await log.send([Output(topics.pages, 0, None, value)])
 
     consumer, recorder = await join(log, topics.verdicts, "crawler", Recorder())
-    records = await read(consumer, recorder, 3)
+    last: dict[str, dict[str, Any]] = {}
+    while len(last) < len(pages):
+        for record in await read(consumer, recorder, 1):
+            verdict = json.loads(record.value or b"")
+            last[verdict["document"]] = verdict
     await consumer.close()
-    by_document = {verdict["document"]: verdict for verdict in (json.loads(record.value or b"") for record in records)}
-    first, copy, recrawl = (by_document[f"0:{offset}"] for offset in range(3))
+    first, copy, recrawl, near, new, skipped = (last[f"0:{offset}"] for offset in range(6))
     assert (first["verdict"], first["duplicate_of"], first["url"]) == ("unique", None, page["url"])
     assert first["fetched_at"] == page["fetched_at"]
     for verdict in (copy, recrawl):
         assert (verdict["verdict"], verdict["relation"]) == ("duplicate", "identical")
         assert verdict["duplicate_of"] == {"url": page["url"], "document": "0:0"}
     assert (copy["same_url"], recrawl["same_url"]) == (False, True)
+    assert (near["verdict"], near["relation"], near["duplicate_of"]["document"]) == ("duplicate", "near", "0:0")
+    assert near["resemblance"] > 0.8
+    assert near["found_by"]
+    assert new["verdict"] == "unique"
+    assert (skipped["verdict"], skipped["reason"]) == ("skipped", "too short")
 
     consumer, recorder = await join(log, topics.dead_letters, "operator", Recorder())
     (record,) = await read(consumer, recorder, 1)
     await consumer.close()
     letter = dead_letters.decode(record.value)
-    assert (letter.offset, letter.value, letter.reason) == (3, values[3], "invalid-page")
+    assert (letter.offset, letter.value, letter.reason) == (6, values[6], "invalid-page")
 
     for runner in runners:
         runner.stop()

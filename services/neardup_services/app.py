@@ -14,10 +14,10 @@ from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.web import Request, Response, View
 from mode import Service
 
+from neardup.deployment import make_runner
 from neardup.log.kafka import KafkaLog
 from neardup.runner import Runner
 from neardup.settings import Settings
-from neardup_services.catalogue import make_runner
 from neardup_services.logs import logging_config
 
 

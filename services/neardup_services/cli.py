@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 import neardup
+from neardup.deployment import SERVICES
 from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
-from neardup_services.catalogue import SERVICES
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.plan import plan

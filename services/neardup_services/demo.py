@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neardup.deployment import SERVICES, make_runner
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
 from neardup.page import write_page
@@ -15,7 +16,6 @@ from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
 from neardup.types import Kind, Page, Verdict
 from neardup.verdict import read_verdict
-from neardup_services.catalogue import SERVICES, make_runner
 
 _WORDS = ("crawl", "page", "copy", "mirror", "archive", "index", "link", "host", "cache", "news", "river", "stone")
 

@@ -8,10 +8,10 @@ way round never happens, so a page has at most two verdicts.
 Everything here is a function of the inbox up to an offset; `owner.py` holds the rules, this module the messages.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from neardup import metrics, wire
 from neardup.answers import Answers, read_answers
@@ -152,8 +152,8 @@ class Aggregator(Stage):
             Output(self._topics.verdicts, None, verdict.url.encode(), write_verdict(verdict, form))
             for verdict in verdicts
         ]
-        for verdict in verdicts:
-            metrics.VERDICTS.labels(verdict.verdict, verdict.relation or "none").inc()
+        for (kind, relation), count in Counter((each.verdict, each.relation) for each in verdicts).items():
+            metrics.VERDICTS.labels(kind, relation or "none").inc(count)
         inbox = self._topics.inbox
         for owner, questions in sorted(outbox.questions.items()):
             outputs += [Output(inbox, owner, None, value) for value in write_questions(questions, self._partition)]
@@ -164,7 +164,19 @@ class Aggregator(Stage):
 
     def _verdict(self, told: Told) -> Verdict:
         document, match = told.document, told.match
-        verdict = Verdict(
+        about_match: dict[str, Any] = {}
+        if match is not None:
+            about_match = {
+                "duplicate_of": PageRef(match.url, str(match.id)),
+                "relation": match.relation,
+                "same_url": match.url == document.url,
+                "hamming": match.hamming,
+                "resemblance": match.resemblance,
+                "containment": match.containment,
+                "found_by": self._routing.names(match.found_by) or (SAME_FINGERPRINT,),
+                "first_of_group": PageRef(match.group_url, str(match.group)),
+            }
+        return Verdict(
             url=document.url,
             document=str(document.id),
             fetched_at=document.fetched_at,
@@ -173,19 +185,7 @@ class Aggregator(Stage):
             reason=document.note,
             signature_version=self._plan.signature_version,
             latency_ms=self._latency(document.id.timestamp),
-        )
-        if match is None:
-            return verdict
-        return replace(
-            verdict,
-            duplicate_of=PageRef(match.url, str(match.id)),
-            relation=match.relation,
-            same_url=match.url == document.url,
-            hamming=match.hamming,
-            resemblance=match.resemblance,
-            containment=match.containment,
-            found_by=self._routing.names(match.found_by) or (SAME_FINGERPRINT,),
-            first_of_group=PageRef(match.group_url, str(match.group)),
+            **about_match,
         )
 
     def _verdict_of_skipped(self, page: SkippedPage) -> Verdict:

@@ -7,11 +7,14 @@ Three forms, told apart by the record's `content-type` header, else by the first
 - anything else is the page itself, with its url in the record's key.
 """
 
+import contextlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgpack
+import orjson
 
 from neardup.errors import InvalidPage
 from neardup.log import Record
@@ -21,6 +24,7 @@ MAX_URL: Final = 8192
 MAX_FIELD: Final = 1000
 """Characters of fetched_at, content_type, charset and crawl."""
 
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _JSON: Final = "application/json"
 _MSGPACK: Final = ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack")
 
@@ -71,6 +75,9 @@ def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
 
 
 def _json(value: bytes) -> Any:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        return orjson.loads(value)
+    # Stricter than crawlers are: no lone surrogates, no NaN. The slow parser takes those, and says what is wrong.
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
@@ -126,6 +133,6 @@ def _checked_url(url: Any) -> str:
         raise InvalidPage(f"url: expected text, got {'nothing' if not url else type(url).__name__}")
     if len(url) > MAX_URL:
         raise InvalidPage(f"url: expected at most {MAX_URL} characters, got {len(url)}")
-    if any(char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in url):
+    if _CONTROL.search(url):
         raise InvalidPage("url: control characters are not allowed")
     return url

@@ -73,6 +73,11 @@ class PartitionWorker:
         self._closing.set()
         await asyncio.shield(self._task)
 
+    async def save(self) -> None:
+        """Checkpoint now. Only while nothing is in hand and nothing is given: `done` is then `position`."""
+        assert self.done == self.position, f"{self.partition}: expected nothing in hand"
+        await self._checkpoint()
+
     async def abandon(self) -> None:
         """End with nothing saved. Waits for the thread, which cannot be stopped, but not for acknowledgements."""
         self._closing.set()

@@ -108,6 +108,15 @@ class Runner(Listener):
             return "no progress on " + ", ".join(map(str, stuck))
         return None
 
+    def done(self) -> dict[Partition, int]:
+        """Of every partition that is worked on, the next offset whose outputs are not all acknowledged."""
+        return {partition: worker.done for partition, worker in self._workers.items()}
+
+    async def save(self) -> None:
+        """Checkpoint every partition. Only while nothing is being worked on: for who feeds the log and can wait."""
+        for worker in self._workers.values():
+            await worker.save()
+
     @property
     def assignment(self) -> list[Partition]:
         """The partitions that are worked on now."""

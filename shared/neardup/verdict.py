@@ -1,9 +1,9 @@
 """A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`."""
 
-import json
 from typing import Any
 
 import msgpack
+import orjson
 
 from neardup.types import Kind, PageRef, Relation, Verdict
 
@@ -17,12 +17,12 @@ def write_verdict(verdict: Verdict, form: str) -> bytes:
     if form == "msgpack":
         packed: bytes = msgpack.packb(fields)
         return packed
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    return orjson.dumps(fields)
 
 
 def read_verdict(value: bytes) -> Verdict:
     """Decode either form. Raises ValueError, KeyError or TypeError if it is neither."""
-    fields: dict[str, Any] = json.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
+    fields: dict[str, Any] = orjson.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
     for name in ("duplicate_of", "first_of_group"):
         if fields[name] is not None:
             fields[name] = PageRef(**fields[name])

@@ -1,32 +1,21 @@
 """The in-process log: real code for the embedded run, not a test double.
 
-Records live in lists. With a directory they are also appended to one file per partition, so that a later run goes
-on where this one ended:
-
-    <directory>/<topic>-<n>.log     frames: length, CRC-32 of the payload, CRC-32 of these two; then the payload,
-                                    msgpack [timestamp, key, value, headers]
-    <directory>/groups.msgpack      committed offsets, written beside and renamed
-
-A file that ends inside a frame was cut off by a crash before the record was acknowledged: the tail is dropped. A frame
-whose checksum is wrong is CorruptState. Acknowledged means: handed to the operating system.
+Records live in lists, in memory alone: who wants to go on in a later life keeps what its stages keep, and starts the
+log at offsets above all that they have seen (`first`). Records that nobody needs any more are dropped by `trim`.
 """
 
 import asyncio
 import contextlib
-import os
-import struct
 import time
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgpack
-
-from neardup.errors import CorruptState, LogError, LogGap, TopicMismatch
+from neardup.errors import LogError, LogGap, TopicMismatch
 from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
 
-_FRAME: Final = struct.Struct("<III")
+_TRIM_AT_LEAST: Final = 64
+"""Dropping records moves those that stay: only when there are some to drop, and as many as stay."""
 
 
 class MemoryRecord(NamedTuple):
@@ -42,34 +31,31 @@ class MemoryRecord(NamedTuple):
 
 
 class MemoryLog(Log):
-    """A log in this process, optionally kept in a directory. Use from one event loop."""
+    """A log in this process. Use from one event loop.
 
-    def __init__(self, directory: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        self._directory = directory
+    `first` gives topics the offset at which their partitions begin. Who asks for an earlier one is given the beginning:
+    what stood before belongs to an earlier life, and was read in it.
+    """
+
+    def __init__(self, first: Mapping[str, int] | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._first = dict(first or {})
         self._clock = clock
-        self._topics: dict[str, list[list[MemoryRecord]]] = {}
-        self._files: dict[Partition, BinaryIO] = {}
+        self._topics: dict[str, list[_Records]] = {}
         self._groups: dict[tuple[str, str], _Group] = {}
         self._offsets: dict[str, dict[Partition, int]] = {}
         self._round_robin = 0
         self._appended = asyncio.Condition()
 
     async def start(self) -> None:
-        if self._directory is not None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._load(self._directory)
+        return
 
     async def stop(self) -> None:
-        for file in self._files.values():
-            os.fsync(file.fileno())
-            file.close()
-        self._files.clear()
+        return
 
     async def send(self, outputs: Sequence[Output]) -> None:
         now = int(self._clock() * 1000)
-        touched = {self._append(output, now) for output in outputs}
-        for partition in touched & self._files.keys():
-            self._files[partition].flush()
+        for output in outputs:
+            self._append(output, now)
         async with self._appended:
             self._appended.notify_all()
 
@@ -88,9 +74,8 @@ class MemoryLog(Log):
         for spec in specs:
             existing = self._topics.get(spec.name)
             if existing is None:
-                self._topics[spec.name] = [[] for _ in range(spec.partitions)]
-                for number in range(spec.partitions):
-                    self._open_file(Partition(spec.name, number))
+                first = self._first.get(spec.name, 0)
+                self._topics[spec.name] = [_Records(first) for _ in range(spec.partitions)]
                 said[spec.name] = "created"
             elif len(existing) == spec.partitions:
                 said[spec.name] = "exists"
@@ -99,12 +84,24 @@ class MemoryLog(Log):
         return said
 
     def read(self, partition: Partition, offset: int, limit: int) -> Sequence[MemoryRecord]:
-        """Records from an offset on, without a group."""
-        return self._topics[partition.topic][partition.partition][offset : offset + limit]
+        """Records from an offset on, without a group. Raises LogGap when they were trimmed."""
+        kept = self._of(partition)
+        start = max(offset, kept.first) - kept.trimmed
+        if start < 0:
+            raise LogGap(f"{partition}: expected to read offset {offset}, what is before {kept.trimmed} was trimmed")
+        return kept.records[start : start + limit]
 
     def end(self, partition: Partition) -> int:
         """The next offset to be written."""
-        return len(self._topics[partition.topic][partition.partition])
+        return self._of(partition).end
+
+    def trim(self, partition: Partition, offset: int) -> None:
+        """Nobody will read before this offset any more: let go of what stands there, now or later."""
+        kept = self._of(partition)
+        count = min(offset, kept.end) - kept.trimmed
+        if count >= max(_TRIM_AT_LEAST, len(kept.records) - count):
+            del kept.records[:count]
+            kept.trimmed += count
 
     async def wait(self, timeout: float) -> None:
         """Wait until something is appended or a group changes, at most `timeout` seconds."""
@@ -122,15 +119,10 @@ class MemoryLog(Log):
         return self._offsets.get(group, {}).get(partition)
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Store committed offsets, durably when there is a directory."""
+        """Store committed offsets."""
         self._offsets.setdefault(group, {}).update(offsets)
-        if self._directory is not None:
-            table = {name: [[*key, value] for key, value in kept.items()] for name, kept in self._offsets.items()}
-            beside = self._directory / "groups.msgpack.new"
-            beside.write_bytes(msgpack.packb(table))
-            beside.replace(self._directory / "groups.msgpack")
 
-    def _append(self, output: Output, now: int) -> Partition:
+    def _append(self, output: Output, now: int) -> None:
         if output.topic not in self._topics:
             raise TopicMismatch(f"topic {output.topic} does not exist; create it first")
         partitions = self._topics[output.topic]
@@ -140,41 +132,26 @@ class MemoryLog(Log):
             number = (self._round_robin if output.key is None else zlib.crc32(output.key)) % len(partitions)
         if not 0 <= number < len(partitions):
             raise LogError(f"{output.topic} has partitions 0 to {len(partitions) - 1}, not {number}")
-        partition = Partition(output.topic, number)
-        records = partitions[number]
-        records.append(MemoryRecord(*partition, len(records), now, output.key, output.value, tuple(output.headers)))
-        if partition in self._files:
-            payload = msgpack.packb([now, output.key, output.value, list(output.headers)])
-            self._files[partition].write(_frame(payload))
-        return partition
+        kept = partitions[number]
+        headers = tuple(output.headers)
+        kept.records.append(MemoryRecord(output.topic, number, kept.end, now, output.key, output.value, headers))
 
-    def _open_file(self, partition: Partition) -> None:
-        if self._directory is not None:
-            self._files[partition] = (self._directory / f"{partition}.log").open("ab")
+    def _of(self, partition: Partition) -> "_Records":
+        return self._topics[partition.topic][partition.partition]
 
-    def _load(self, directory: Path) -> None:
-        found: dict[str, dict[int, Path]] = {}
-        for path in directory.glob("*.log"):
-            topic, _, digits = path.stem.rpartition("-")
-            found.setdefault(topic, {})[int(digits)] = path
-        for topic, paths in found.items():
-            if sorted(paths) != list(range(len(paths))):
-                raise CorruptState(
-                    f"{directory}: expected partitions 0 to {max(paths)} of {topic}, got {sorted(paths)}; "
-                    "restore the missing files"
-                )
-            self._topics[topic] = [_read_file(topic, n, paths[n]) for n in range(len(paths))]
-            for number in paths:
-                self._open_file(Partition(topic, number))
-        groups = directory / "groups.msgpack"
-        if groups.exists():
-            try:
-                for name, rows in msgpack.unpackb(groups.read_bytes()).items():
-                    self._offsets[name] = {Partition(topic, number): offset for topic, number, offset in rows}
-            except Exception as error:
-                raise CorruptState(
-                    f"{groups}: expected the committed offsets: {error!r}; delete the file to read everything again"
-                ) from error
+
+class _Records:
+    """Of one partition: `records[0]` has the offset `trimmed`, and the partition began at `first`."""
+
+    __slots__ = ("first", "records", "trimmed")
+
+    def __init__(self, first: int) -> None:
+        self.first = self.trimmed = first
+        self.records: list[MemoryRecord] = []
+
+    @property
+    def end(self) -> int:
+        return self.trimmed + len(self.records)
 
 
 class _Group:
@@ -285,42 +262,7 @@ class MemoryConsumer(Consumer):
                     "the log was replaced; delete the state directory to build it anew"
                 )
             if records := self._log.read(partition, position, max_records):
-                self._positions[partition] = position + len(records)
+                self._positions[partition] = records[-1].offset + 1
                 found[partition] = records
                 max_records -= len(records)
         return found
-
-
-def _frame(payload: bytes) -> bytes:
-    # The header has a checksum of its own: an altered length must not look like a torn tail.
-    head = struct.pack("<II", len(payload), zlib.crc32(payload))
-    return head + struct.pack("<I", zlib.crc32(head)) + payload
-
-
-def _read_file(topic: str, number: int, path: Path) -> list[MemoryRecord]:
-    data = path.read_bytes()
-    records: list[MemoryRecord] = []
-    place = 0
-    while place + _FRAME.size <= len(data):
-        length, expected, header = _FRAME.unpack_from(data, place)
-        if zlib.crc32(data[place : place + 8]) != header:
-            raise CorruptState(
-                f"{path}: the header of record {len(records)} was altered; "
-                "restore the file or start with an empty directory"
-            )
-        payload = data[place + _FRAME.size : place + _FRAME.size + length]
-        if len(payload) < length:
-            break
-        got = zlib.crc32(payload)
-        if got != expected:
-            raise CorruptState(
-                f"{path}: record {len(records)} has checksum {got:08x}, expected {expected:08x}; "
-                "restore the file or start with an empty directory"
-            )
-        timestamp, key, value, headers = msgpack.unpackb(payload)
-        pairs = tuple((name, content) for name, content in headers)
-        records.append(MemoryRecord(topic, number, len(records), timestamp, key, value, pairs))
-        place += _FRAME.size + length
-    if place < len(data):
-        os.truncate(path, place)
-    return records

@@ -1,4 +1,4 @@
-"""Which services there are: the topic each reads and the stage that it runs."""
+"""A deployment: what its settings make, which services there are, the topic each reads and the stage that it runs."""
 
 import os
 import time
