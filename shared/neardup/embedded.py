@@ -6,9 +6,10 @@ The state directory makes the next run go on:
     <state>/<partition>/       what each stage keeps
 
 Pages are numbered through all runs, and a page's number is its offset, so a page that is fed again has the id it had.
-Durable is what `save` saved: it lets everything come to rest, then checkpoints every stage, then writes the file. After
-a crash the pages since then are fed again; stages that had saved more than others hear of them twice, which is
-harmless. All pages of a run have one timestamp: their order is that of their numbers.
+Durable is what `save` saved: it lets everything come to rest, writes down that it is saving, checkpoints every stage,
+and writes that it is done. After a crash the pages since then are fed again; stages that had saved more than others
+hear of them twice, which is harmless, as long as they are the same pages (`progress.saving`). All pages of a run have
+one timestamp: their order is that of their numbers.
 """
 
 import asyncio
@@ -37,12 +38,13 @@ _LIFE: Final = 1 << 40
 _IN_HAND: Final = 4000
 """Pages that may wait for the featurizer."""
 _TURN_SECONDS: Final = 0.02
+_SHORTEST_TURN_SECONDS: Final = 0.0005
 _NEVER_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the file says."""
+    """What the file says. `saving`: the notes of a save that was begun; stages may know of the pages up to there."""
 
     plan: str
     life: int = 0
@@ -50,6 +52,7 @@ class Progress:
     timestamp: int = 0
     clean: bool = True
     notes: Any = None
+    saving: Any = None
 
 
 class Embedded:
@@ -130,16 +133,21 @@ class Embedded:
 
     async def rest(self) -> None:
         """Wait until every page fed has its last verdict."""
+        pause = _SHORTEST_TURN_SECONDS
         while not self._at_rest():
-            await self._turn()
+            await self._turn(pause)
+            # One page is through in a millisecond or two, a large batch is not.
+            pause = min(pause * 1.5, _TURN_SECONDS)
         self._deliver()
 
     async def save(self, notes: Any = None) -> None:
         """Come to rest and make everything durable, with what the caller wants to find in `progress.notes`."""
         await self.rest()
+        self.progress = replace(self.progress, saving=notes)
+        self._write()
         for runner in self._runners:
             await runner.save()
-        self.progress = replace(self.progress, pages=self.fed, notes=notes)
+        self.progress = replace(self.progress, pages=self.fed, notes=notes, saving=None)
         self._write()
 
     async def finish(self, notes: Any = None) -> None:
@@ -154,9 +162,9 @@ class Embedded:
         await self._log.send(orders(order, self._topics.inbox, self._settings.owners))
         await self.rest()
 
-    async def _turn(self) -> None:
+    async def _turn(self, seconds: float = _TURN_SECONDS) -> None:
         """Let the stages work; hand on what they said; let go of what was read."""
-        await asyncio.sleep(_TURN_SECONDS)
+        await asyncio.sleep(seconds)
         for task in self._running:
             if task.done():
                 task.result()

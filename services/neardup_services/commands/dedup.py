@@ -1,0 +1,211 @@
+"""`neardup dedup`: files in, verdicts out, with no broker."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from neardup import dead_letters
+from neardup.embedded import Embedded
+from neardup.errors import InputError
+from neardup.inputs import Item, Source, open_input
+from neardup.settings import Settings
+from neardup.summary import Tally
+from neardup.verdict import read_verdict
+
+CHUNK: Final = 256
+"""Items that are read at once."""
+EXIT_REJECTED: Final = 3
+EXIT_INTERRUPTED: Final = 130
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True)
+@click.option("--state", type=click.Path(path_type=Path), help="Directory that makes the next run go on; else nothing is kept.")
+@click.option("--out", default="-", show_default=True, help="File for verdicts, one JSON object a line; - for standard output.")
+@click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
+@click.option("--url-prefix", default="file:///", show_default=True, help="For pages of folders: prefix of their path.")
+@click.option("--again", is_flag=True, help="Take inputs that the state has already taken, too.")
+@click.option("--save-seconds", default=60.0, show_default=True, help="Longest time between saves of the state.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
+def dedup(
+    inputs: tuple[str, ...],
+    state: Path | None,
+    out: str,
+    letters: str | None,
+    url_prefix: str,
+    again: bool,
+    save_seconds: float,
+    as_json: bool,
+) -> None:
+    """Find the duplicates among the pages of INPUTS: JSON lines, msgpack, WARC, Parquet, folders of HTML, - for stdin.
+
+    Verdicts go to --out as they are reached; a later line for the same document replaces an earlier one. With --state
+    the next run compares with all pages of the runs before, and an interrupted one goes on where it was.
+
+    Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
+    """
+    settings = replace(Settings.load(), verdict_format="json")
+    sources = [open_input(name, url_prefix=url_prefix) for name in dict.fromkeys(inputs)]
+    with ExitStack() as stack:
+        directory = state or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        # Appended to: after a crash some verdicts are said again, and none is lost.
+        verdicts = sys.stdout.buffer if out == "-" else stack.enter_context(Path(out).open("ab"))
+        rejects = stack.enter_context(Path(letters).open("a")) if letters else None
+        progress = stack.enter_context(_progress())
+        run = Run(sources, directory, settings, verdicts, rejects, progress, save_seconds=save_seconds, again=again)
+        interrupted = asyncio.run(run.run())
+    summary = run.tally.summary()
+    seconds = time.monotonic() - run.started
+    if as_json:
+        click.echo(json.dumps(summary.as_dict() | {"seconds": round(seconds, 3)}), err=out == "-")
+    else:
+        click.echo("\n".join(summary.lines()), err=out == "-")
+        click.echo(f"{seconds:.1f} s, {summary.pages / max(seconds, 1e-9):,.0f} pages/s", err=out == "-")
+    if interrupted:
+        click.echo("interrupted" + (f"; run it again to go on, the state is in {state}" if state else ""), err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    if summary.rejected:
+        sys.exit(EXIT_REJECTED)
+
+
+class Run:
+    """One run over some sources."""
+
+    def __init__(
+        self,
+        sources: list[Source],
+        state: Path,
+        settings: Settings,
+        verdicts: IO[bytes],
+        rejects: IO[str] | None,
+        progress: Progress,
+        *,
+        save_seconds: float,
+        again: bool,
+    ) -> None:
+        self.started = time.monotonic()
+        self.tally = Tally(0)
+        self._sources = sources
+        self._verdicts = verdicts
+        self._rejects = rejects
+        self._progress = progress
+        self._save_seconds = save_seconds
+        self._again = again
+        self._stop = asyncio.Event()
+        self._taken: dict[str, int] = {}
+        self._stream = Embedded(state, settings, told=self._told, rejected=self._rejected)
+
+    async def run(self) -> bool:
+        """Whether it was interrupted."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        async with self._stream:
+            self.tally = Tally(self._stream.fed)
+            sources = self._in_order()
+            sizes = [source.bytes_total for source in sources]
+            total = None if None in sizes else sum(size or 0 for size in sizes)
+            task = self._progress.add_task("pages", total=total, pages=0, rate="")
+            saved = time.monotonic()
+            for source in sources:
+                items = source.items(after=self._taken.get(_key(source), -1))
+                while not self._stop.is_set():
+                    chunk = await asyncio.to_thread(lambda items=items: list(islice(items, CHUNK)))  # type: ignore[misc]
+                    if not chunk:
+                        break
+                    await self._take(source, chunk)
+                    self._show(task, sources)
+                    if time.monotonic() - saved > self._save_seconds:
+                        await self._write_out()
+                        await self._stream.save(self._taken)
+                        saved = time.monotonic()
+            await self._write_out()
+            await self._stream.finish(self._taken)
+        return self._stop.is_set()
+
+    def _in_order(self) -> list[Source]:
+        """First the sources that a save, cut off in the middle, may know more of than it says."""
+        before = self._stream.progress
+        self._taken = {} if self._again and before.saving is None else dict(before.notes or {})
+        unsure = [name for name, number in (before.saving or {}).items() if self._taken.get(name, -1) < number]
+        given = {_key(source): source for source in self._sources}
+        missing = [name for name in unsure if name not in given]
+        if missing:
+            raise InputError(
+                f"the last run was cut off while it saved: expected {', '.join(missing)} among the inputs again, to "
+                "make sure that nothing is lost"
+            )
+        return [given[name] for name in unsure] + [source for name, source in given.items() if name not in unsure]
+
+    async def _take(self, source: Source, chunk: list[Item]) -> None:
+        pages = []
+        for item in chunk:
+            if item.page is None:
+                self._reject({"source": item.source, "number": item.number, "reason": item.rejected})
+            else:
+                pages.append(item.page)
+                self.tally.fed(item.page.url, len(item.page.content))
+        if pages:
+            await self._stream.feed(pages)
+        self._taken[_key(source)] = chunk[-1].number
+
+    async def _write_out(self) -> None:
+        """What the state says was told must have been: verdicts are on disk before it is saved."""
+        await self._stream.rest()
+        for file in (self._verdicts, self._rejects):
+            if file is not None:
+                file.flush()
+                with contextlib.suppress(OSError):  # a pipe cannot be synced
+                    os.fsync(file.fileno())
+
+    def _told(self, value: bytes) -> None:
+        self._verdicts.write(value + b"\n")
+        self.tally.told(read_verdict(value))
+
+    def _rejected(self, value: bytes) -> None:
+        letter = dead_letters.decode(value)
+        self._reject({"document": f"{letter.partition}:{letter.offset}", "reason": letter.reason, "detail": letter.detail})
+
+    def _reject(self, fields: dict[str, Any]) -> None:
+        self.tally.rejected += 1
+        if self._rejects is not None:
+            self._rejects.write(json.dumps(fields, ensure_ascii=False) + "\n")
+
+    def _show(self, task: Any, sources: list[Source]) -> None:
+        seconds = time.monotonic() - self.started
+        pages = self._stream.fed - self._stream.progress.pages
+        read = sum(source.bytes_read for source in sources)
+        self._progress.update(task, completed=read, pages=pages, rate=f"{pages / seconds:,.0f}/s")
+
+
+def _key(source: Source) -> str:
+    """A source's name in the state: where the file is, however the command line says it."""
+    return source.name if source.name == "-" else str(Path(source.name).resolve())
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.fields[pages]:,} pages"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    )

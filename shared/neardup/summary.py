@@ -1,0 +1,98 @@
+"""What a run found: counts, bytes saved, the hosts with most duplicates."""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from neardup.types import Kind, Relation, Verdict
+
+_KINDS: Final = (None, *Kind)
+_RELATIONS: Final = (None, *Relation)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of the pages of a run, by their last verdict."""
+
+    pages: int
+    bytes: int
+    by_kind: dict[str, int]
+    by_relation: dict[str, int]
+    duplicate_bytes: int
+    hosts: list[tuple[str, int]]
+    rejected: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
+        relations = ", ".join(f"{count:,} {relation}" for relation, count in self.by_relation.items() if count)
+        share = self.duplicate_bytes / self.bytes if self.bytes else 0.0
+        lines = [f"{self.pages:,} pages: {counts or 'nothing'}"]
+        if relations:
+            lines.append(f"duplicates: {relations}")
+        lines.append(f"bytes: {_size(self.bytes)}, of which {_size(self.duplicate_bytes)} ({share:.0%}) are duplicates")
+        if self.rejected:
+            lines.append(f"not usable: {self.rejected:,}")
+        if self.hosts:
+            lines.append("hosts with most duplicates:")
+            lines += [f"  {host}: {count:,}" for host, count in self.hosts]
+        return lines
+
+
+class Tally:
+    """Counts while a run goes on: a few bytes a page. `first` is the number of its first page."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._sizes = array("q")
+        self._hosts = array("q")
+        self._kinds = bytearray()
+        self._relations = bytearray()
+        self._host_numbers: dict[str, int] = {}
+        self.rejected = 0
+
+    def fed(self, url: str, size: int) -> None:
+        """A page of the run, in order."""
+        host = urlsplit(url).hostname or "" if "[" not in url else url  # brackets may be a malformed address
+        self._hosts.append(self._host_numbers.setdefault(host, len(self._host_numbers)))
+        self._sizes.append(size)
+        self._kinds.append(0)
+        self._relations.append(0)
+
+    def told(self, verdict: Verdict) -> None:
+        """A verdict; the last one on a page counts. Those on pages of earlier runs are left alone."""
+        number = int(verdict.document.partition(":")[2]) - self._first
+        if 0 <= number < len(self._kinds):
+            self._kinds[number] = _KINDS.index(verdict.verdict)
+            self._relations[number] = _RELATIONS.index(verdict.relation)
+
+    def summary(self, most_hosts: int = 5) -> Summary:
+        """What was counted."""
+        kinds, relations = Counter(self._kinds), Counter(self._relations)
+        duplicate = _KINDS.index(Kind.DUPLICATE)
+        copies = [number for number, kind in enumerate(self._kinds) if kind == duplicate]
+        names = list(self._host_numbers)
+        hosts = Counter(self._hosts[number] for number in copies).most_common(most_hosts)
+        return Summary(
+            pages=len(self._kinds),
+            bytes=sum(self._sizes),
+            by_kind={str(kind): kinds[_KINDS.index(kind)] for kind in Kind},
+            by_relation={str(relation): relations[_RELATIONS.index(relation)] for relation in Relation},
+            duplicate_bytes=sum(self._sizes[number] for number in copies),
+            hosts=[(names[host], count) for host, count in hosts],
+            rejected=self.rejected,
+        )
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
