@@ -17,6 +17,7 @@ from neardup_services.catalogue import SERVICES
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.plan import plan
+from neardup_services.commands.sample import sample
 
 
 class _Group(click.Group):
@@ -103,6 +104,7 @@ def demo(pages: int, seed: int) -> None:
 main.add_command(fingerprint)
 main.add_command(explain)
 main.add_command(plan)
+main.add_command(sample)
 
 
 if __name__ == "__main__":
