@@ -18,6 +18,7 @@ from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.plan import plan
 from neardup_services.commands.sample import sample
+from neardup_services.commands.score import score
 
 
 class _Group(click.Group):
@@ -105,6 +106,7 @@ main.add_command(fingerprint)
 main.add_command(explain)
 main.add_command(plan)
 main.add_command(sample)
+main.add_command(score)
 
 
 if __name__ == "__main__":

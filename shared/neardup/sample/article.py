@@ -13,7 +13,7 @@ W: Final = 3
 
 _SENTENCE: Final = (6, 24)
 _PARAGRAPH_SENTENCES: Final = 5
-_COMMAS: Final = 0.07
+_WORDS_PER_COMMA: Final = 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,8 @@ def write(vocabulary: Vocabulary, rng: np.random.Generator, words: int) -> Artic
     size = np.int32(vocabulary.size)
     ends = np.cumsum(rng.integers(*_SENTENCE, words // _SENTENCE[0] + 1)) - 1
     ends = ends[: int(np.searchsorted(ends, words - 1))]
-    ways = (rng.random(words, dtype=np.float32) < _COMMAS) * np.int32(COMMA)
+    ways = np.zeros(words, dtype=np.int32)
+    ways[rng.integers(0, words, words // _WORDS_PER_COMMA)] = COMMA
     ways[ends] = STOP
     ways[ends[_PARAGRAPH_SENTENCES - 1 :: _PARAGRAPH_SENTENCES]] = LAST
     ways[ends + 1] = CAPITAL
@@ -91,5 +92,7 @@ def resemblance(a: Article, b: Article) -> float:
 def _shingles(article: Article) -> NDArray[np.int64]:
     size = article.vocabulary.size  # its third power fits: a shingle is its own hash
     words = article.vocabulary.words(article.forms).astype(np.int64)
-    found: NDArray[np.int64] = np.unique((words[:-2] * size + words[1:-1]) * size + words[2:])
-    return found
+    shingles = np.sort((words[:-2] * size + words[1:-1]) * size + words[2:])
+    first = np.ones(shingles.size, dtype=np.bool_)
+    np.not_equal(shingles[1:], shingles[:-1], out=first[1:])
+    return shingles[first]  # np.unique gives the same ten times slower

@@ -1,9 +1,11 @@
 """The made crawl itself: a stream of pages with their truth, as long as one likes, in bounded memory."""
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -49,7 +51,7 @@ def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Ite
     hosts = Hosts(seed, _MARKUP_SHARE * room)
     chance = Chance(rng, random.Random(seed), hosts, _ARTICLE_SHARE * room)  # noqa: S311
     makers = list(CHANGES)
-    edges = np.cumsum([SKIPPED_PAGES, ERROR_PAGES, *CHANGES.values()]) / 100
+    edges = [edge / 100 for edge in accumulate((SKIPPED_PAGES, ERROR_PAGES, *CHANGES.values()))]
     pool: list[Draft] = []
     first_errors: dict[str, int] = {}
     fetched = _START
@@ -57,7 +59,7 @@ def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Ite
         fetched += timedelta(milliseconds=chance.draw.randint(1, 2000))
         fetched_at = fetched.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         chance.date = fetched_at[:16].replace("T", " ")
-        pick = int(np.searchsorted(edges, chance.draw.random(), side="right"))
+        pick = bisect_right(edges, chance.draw.random())
         if pick == 0:
             kind, page = skipped_page(chance.host(), chance, fetched_at)
             yield Sampled(page, Truth(page.url, number, fetched_at, kind, duplicate=None))
