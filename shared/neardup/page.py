@@ -34,7 +34,7 @@ def read_page(record: Record) -> Page:
     declared = None if header is None else header.partition(";")[0].strip().lower()
     if declared == _JSON or (declared is None and value[:1] == b"{"):
         return page_from_json(value)
-    if declared in _MSGPACK or (declared is None and _starts_a_map(value)):
+    if declared in _MSGPACK or (declared is None and starts_a_map(value)):
         return page_from_fields(_msgpack(value))
     if record.key is None:
         raise InvalidPage("neither JSON nor msgpack, and no url in the key; expected one of these")
@@ -93,7 +93,8 @@ def page_from_fields(fields: Any) -> Page:
     )
 
 
-def _starts_a_map(value: bytes) -> bool:
+def starts_a_map(value: bytes) -> bool:
+    """Whether bytes, of which there is at least one, begin like a msgpack map."""
     # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
     # whose second is 0x80 or more, which as a map would have over 32,000 entries.
     return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
