@@ -169,3 +169,19 @@ def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
     for missing in ("no.jsonl", "no.parquet", "no.html"):
         with pytest.raises(InputError, match="expected a file or folder: No such file"):
             open_input(str(tmp_path / missing))
+
+
+def test_a_source_that_is_not_read_holds_no_file_open(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(JSONL)
+    source = open_input(str(path))
+    assert (source.bytes_read, source.bytes_total) == (0, len(JSONL))
+    path.unlink()
+    (item,) = source.items()
+    assert "cannot be read" in (item.rejected or "")
+
+
+def test_standard_input_stays_open() -> None:
+    given = io.BytesIO(JSONL)
+    assert len(list(open_input("-", stdin=given).items())) == 5
+    assert not given.closed

@@ -13,7 +13,7 @@ _BUFFER: Final = 2**18
 
 
 class Counted(io.RawIOBase):
-    """Passes reads on and counts the bytes, as they are in the file."""
+    """Passes reads on and counts the bytes, as they are in the file. Closing it leaves the file open."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -26,10 +26,6 @@ class Counted(io.RawIOBase):
         read = cast(io.BufferedReader, self._raw).readinto(buffer)  # type: ignore[arg-type]
         self.count += read
         return read
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 def decompressed(counted: Counted) -> io.BufferedReader:

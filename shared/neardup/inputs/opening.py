@@ -1,7 +1,7 @@
 """Which source an input is: by its name for files, by its first byte for standard input."""
 
-import io
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -34,7 +34,8 @@ def open_input(name: str, *, url_prefix: str = DEFAULT_PREFIX, stdin: BinaryIO |
     Raises InputError if there is no such file or its name does not tell what is in it.
     """
     if name == STANDARD_INPUT:
-        return StreamSource(name, stdin if stdin is not None else sys.stdin.buffer, None, read_by_first_byte)
+        given = stdin if stdin is not None else sys.stdin.buffer
+        return StreamSource(name, None, lambda: nullcontext(given), read_by_first_byte)
     path = Path(name)
     suffix = Path(path.name.lower().removesuffix(_COMPRESSED)).suffix
     try:
@@ -46,7 +47,7 @@ def open_input(name: str, *, url_prefix: str = DEFAULT_PREFIX, stdin: BinaryIO |
         if suffix == _PARQUET:
             return Parquet(name, path)
         if suffix in _STREAMS:
-            return StreamSource(name, io.FileIO(path), path.stat().st_size, _STREAMS[suffix])
+            return StreamSource(name, path.stat().st_size, lambda: path.open("rb", buffering=0), _STREAMS[suffix])
     except OSError as error:
         raise InputError(f"{name}: expected a file or folder: {error.strerror}") from error
     known = ", ".join([*_STREAMS, _WARC, _PARQUET, *TYPES])

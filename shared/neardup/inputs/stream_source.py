@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from neardup.inputs.byte_stream import READ_ERRORS, Counted, decompressed, why
@@ -12,26 +13,33 @@ Reader = Callable[[str, io.BufferedReader, int], Iterator[Item]]
 
 
 class StreamSource(Source):
-    """Decompresses and counts, and closes what it was given."""
+    """Opens when items are asked for, decompresses, and counts."""
 
-    def __init__(self, name: str, raw: BinaryIO, bytes_total: int | None, read: Reader) -> None:
+    def __init__(
+        self,
+        name: str,
+        bytes_total: int | None,
+        opened: Callable[[], AbstractContextManager[BinaryIO]],
+        read: Reader,
+    ) -> None:
         self.name = name
         self.bytes_total = bytes_total
-        self._counted = Counted(raw)
+        self._opened = opened
         self._read = read
+        self._counted: Counted | None = None
 
     @property
     def bytes_read(self) -> int:  # type: ignore[override]
         """Of the file, as it is on disk."""
-        return self._counted.count
+        return 0 if self._counted is None else self._counted.count
 
     def items(self, after: int = -1) -> Iterator[Item]:
-        with self._counted:
-            try:
+        try:
+            with self._opened() as raw:
+                self._counted = Counted(raw)
                 stream = decompressed(self._counted)
-            except READ_ERRORS as error:
-                yield ended(self.name, 0, why(error))
-                return
-            for item in self._read(self.name, stream, after):
-                if item.number > after:  # a reader may repeat why it ended
-                    yield item
+                for item in self._read(self.name, stream, after):
+                    if item.number > after:  # a reader may repeat why it ended
+                        yield item
+        except READ_ERRORS as error:
+            yield ended(self.name, 0, why(error))
