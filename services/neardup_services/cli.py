@@ -17,6 +17,8 @@ from neardup.topics import topic_specs
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.plan import plan
+from neardup_services.commands.sample import sample
+from neardup_services.commands.score import score
 
 
 class _Group(click.Group):
@@ -103,6 +105,8 @@ def demo(pages: int, seed: int) -> None:
 main.add_command(fingerprint)
 main.add_command(explain)
 main.add_command(plan)
+main.add_command(sample)
+main.add_command(score)
 
 
 if __name__ == "__main__":

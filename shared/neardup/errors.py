@@ -17,6 +17,9 @@
     │   ├── TopicMismatch      a topic is missing or is not as the settings say
     │   ├── SendFailed         an output was not acknowledged
     │   └── LogGap             records that the state still needs are gone from the log
+    ├── InputError             a file that a command was given cannot be used
+    │   ├── InvalidTruth       a line of a truth file, or one that does not fit the verdicts
+    │   └── InvalidVerdict     a line of a verdicts file is not a verdict
     └── StateError             a state directory cannot be used
         ├── WrongState         written for another partition, plan or signature version
         └── CorruptState       torn or altered
@@ -114,6 +117,18 @@ class SendFailed(LogError):
 
 class LogGap(LogError):
     """The log no longer holds the records after the offset that the state reached."""
+
+
+class InputError(NeardupError):
+    """A file that a command was given cannot be used."""
+
+
+class InvalidTruth(InputError):
+    """A line of a truth file is not the truth of a page, or not of these pages."""
+
+
+class InvalidVerdict(InputError):
+    """A line of a verdicts file is not a verdict."""
 
 
 class StateError(NeardupError):

@@ -37,9 +37,9 @@ def read_page(record: Record) -> Page:
     header = _content_type(record.headers)
     declared = None if header is None else header.partition(";")[0].strip().lower()
     if declared == _JSON or (declared is None and value[:1] == b"{"):
-        return _from_fields(_json(value))
-    if declared in _MSGPACK or (declared is None and _starts_a_map(value)):
-        return _from_fields(_msgpack(value))
+        return page_from_json(value)
+    if declared in _MSGPACK or (declared is None and starts_a_map(value)):
+        return page_from_fields(_msgpack(value))
     if record.key is None:
         raise InvalidPage("neither JSON nor msgpack, and no url in the key; expected one of these")
     try:
@@ -61,37 +61,20 @@ def write_page(page: Page) -> bytes:
     return packed
 
 
-def _starts_a_map(value: bytes) -> bool:
-    # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
-    # whose second is 0x80 or more, which as a map would have over 32,000 entries.
-    return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
-
-
-def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
-    for name, value in headers:
-        if name.lower() == "content-type" and value:
-            return value.decode("latin-1")[:MAX_FIELD]
-    return None
-
-
-def _json(value: bytes) -> Any:
+def page_from_json(value: bytes) -> Page:
+    """A page from a JSON object. Raises InvalidPage, and nothing else, whatever the bytes are."""
     with contextlib.suppress(orjson.JSONDecodeError):
-        return orjson.loads(value)
+        return page_from_fields(orjson.loads(value))
     # Stricter than crawlers are: no lone surrogates, no NaN. The slow parser takes those, and says what is wrong.
     try:
-        return json.loads(value)
+        fields = json.loads(value)
     except (ValueError, RecursionError) as error:
         raise InvalidPage(f"expected a JSON object: {error}") from error
+    return page_from_fields(fields)
 
 
-def _msgpack(value: bytes) -> Any:
-    try:
-        return msgpack.unpackb(value, raw=False)
-    except Exception as error:  # msgpack raises a dozen types for malformed input
-        raise InvalidPage(f"expected a msgpack map: {error!r}") from error
-
-
-def _from_fields(fields: Any) -> Page:
+def page_from_fields(fields: Any) -> Page:
+    """A page from a decoded JSON or msgpack value. Raises InvalidPage, and nothing else, whatever the value is."""
     if not isinstance(fields, dict):
         raise InvalidPage(f"expected an object with url and html or text, got a {type(fields).__name__}")
     html = fields.get("html")
@@ -115,6 +98,27 @@ def _from_fields(fields: Any) -> Page:
         charset=charset,
         crawl=_optional_text(fields, "crawl"),
     )
+
+
+def starts_a_map(value: bytes) -> bool:
+    """Whether bytes, of which there is at least one, begin like a msgpack map."""
+    # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
+    # whose second is 0x80 or more, which as a map would have over 32,000 entries.
+    return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
+
+
+def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+    for name, value in headers:
+        if name.lower() == "content-type" and value:
+            return value.decode("latin-1")[:MAX_FIELD]
+    return None
+
+
+def _msgpack(value: bytes) -> Any:
+    try:
+        return msgpack.unpackb(value, raw=False)
+    except Exception as error:  # msgpack raises a dozen types for malformed input
+        raise InvalidPage(f"expected a msgpack map: {error!r}") from error
 
 
 def _optional_text(fields: dict[str, Any], name: str) -> str | None:

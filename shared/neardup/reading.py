@@ -66,7 +66,7 @@ _NOTHING: Final = np.zeros(0, dtype=np.uint8)
 def read_text(page: Page, limits: Limits, *, main_content: bool = False) -> Text:
     """Read a page. Raises OverLimit, if the limits say so, and nothing else whatever the bytes are."""
     content_type = (page.content_type or "").partition(";")[0].strip().lower()
-    if content_type and not _is_text(content_type):
+    if content_type and not is_text(content_type):
         return Text(_NOTHING, skipped=NOT_TEXT)
     cut: list[str] = []
     if page.text is not None:
@@ -105,5 +105,6 @@ def _visible(markup: NDArray[np.uint8], nesting: int, main: bool) -> tuple[NDArr
     return out[:size], deepest
 
 
-def _is_text(content_type: str) -> bool:
+def is_text(content_type: str) -> bool:
+    """Whether content of this type, in lower case and without parameters, is text."""
     return content_type.startswith("text/") or content_type in _TEXT_TYPES or content_type.endswith(("+xml", "+json"))

@@ -1,0 +1,72 @@
+"""`neardup score VERDICTS TRUTH`: precision and recall of a run over a sample crawl."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from neardup.errors import InvalidVerdict
+from neardup.sample.truth import truths_in
+from neardup.score import ALL, Score, Tally
+from neardup.score import score as score_of
+from neardup.types import Verdict
+from neardup.verdict import read_verdict
+
+_HEADS: Final = (
+    "kind", "pages", "duplicates", "found", "wrong group", "false alarms", "no verdict", "precision", "recall"
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("verdicts", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+def score(verdicts: Path, truth: Path, as_json: bool) -> None:
+    """Score the VERDICTS file of a run over a sample crawl against the TRUTH file that `neardup sample` wrote."""
+    result = score_of(_verdicts_in(verdicts), (each for _, each in truths_in(truth)))
+    if as_json:
+        kinds = {kind: _fields(tally) for kind, tally in sorted(result.kinds.items())}
+        click.echo(json.dumps({ALL: _fields(result.total), "not_scored": result.not_scored, "kinds": kinds}))
+    else:
+        _print(result)
+
+
+def _verdicts_in(path: Path) -> Iterator[Verdict]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                if not line.lstrip().startswith(b"{"):
+                    raise ValueError("not a JSON object")
+                yield read_verdict(line)
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise InvalidVerdict(f"{path}, line {number}: expected a verdict in JSON: {error!r}") from error
+
+
+def _fields(tally: Tally) -> dict[str, Any]:
+    return {**asdict(tally), "precision": tally.precision, "recall": tally.recall}
+
+
+def _print(result: Score) -> None:
+    table = Table(box=None, pad_edge=False)
+    for number, head in enumerate(_HEADS):
+        table.add_column(head, justify="left" if number == 0 else "right")
+    for kind, tally in [(ALL, result.total), *sorted(result.kinds.items())]:
+        counts = (tally.pages, tally.duplicates, tally.found, tally.wrong_group, tally.false_alarms)
+        table.add_row(
+            kind, *map(str, counts), str(tally.without_verdict), _share(tally.precision), _share(tally.recall)
+        )
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table)
+    console.print(f"{result.not_scored} pages not scored: borderline, or to be skipped")
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

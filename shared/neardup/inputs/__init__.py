@@ -1,0 +1,6 @@
+"""Pages from files: JSON lines, msgpack, WARC, Parquet, folders of HTML, standard input. `open_input` knows which."""
+
+from neardup.inputs.opening import open_input
+from neardup.inputs.source import Item, Source
+
+__all__ = ["Item", "Source", "open_input"]

@@ -1,0 +1,64 @@
+"""A stream of msgpack maps, one a page, as the pages topic takes it; html may be bytes. Numbers count from 0."""
+
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgpack
+
+from neardup.errors import InvalidPage
+from neardup.inputs.byte_stream import READ_ERRORS, why
+from neardup.inputs.source import MAX_ITEM_BYTES, Item, ended
+from neardup.page import page_from_fields
+
+_CHUNK: Final = 2**18
+_NEEDS_MORE: Final = object()
+
+
+def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
+    """The pages in maps one after the other. Nothing marks their ends: after a malformed one, reading ends."""
+    unpacker = msgpack.Unpacker(
+        raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ITEM_BYTES
+    )
+    number = fed = 0
+    while True:
+        try:
+            chunk = stream.read1(_CHUNK)
+        except READ_ERRORS as error:
+            yield ended(source, number, why(error))
+            return
+        if not chunk:
+            if unpacker.tell() < fed:
+                yield ended(source, number, "expected a whole msgpack map, the file is truncated")
+            return
+        fed += len(chunk)
+        try:
+            unpacker.feed(chunk)
+        except msgpack.BufferFull:
+            yield ended(source, number, f"expected maps of at most {MAX_ITEM_BYTES} bytes, got a larger one")
+            return
+        while True:
+            try:
+                fields = _next(unpacker, skip=number <= after)
+            except Exception as error:  # msgpack raises a dozen types for malformed input
+                yield ended(source, number, f"expected a msgpack map: {error!r}")
+                return
+            if fields is _NEEDS_MORE:
+                break
+            if number > after:
+                yield _item(source, number, fields)
+            number += 1
+
+
+def _next(unpacker: Any, *, skip: bool) -> Any:
+    try:
+        return unpacker.skip() if skip else unpacker.unpack()
+    except msgpack.OutOfData:
+        return _NEEDS_MORE
+
+
+def _item(source: str, number: int, fields: Any) -> Item:
+    try:
+        return Item(source, number, page=page_from_fields(fields))
+    except InvalidPage as error:
+        return Item(source, number, rejected=str(error))

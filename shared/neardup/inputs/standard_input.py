@@ -1,0 +1,21 @@
+"""Standard input: JSON lines or msgpack maps, told apart by the first byte."""
+
+import io
+from collections.abc import Iterator
+
+from neardup.inputs.byte_stream import READ_ERRORS, why
+from neardup.inputs.json_lines import read_json_lines
+from neardup.inputs.msgpack_maps import read_msgpack_maps
+from neardup.inputs.source import Item, ended
+from neardup.page import starts_a_map
+
+
+def read_by_first_byte(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
+    """The pages, whichever of the two they are in. What begins like neither is read as lines, and they say so."""
+    try:
+        head = stream.peek(2)
+    except READ_ERRORS as error:
+        yield ended(source, 0, why(error))
+        return
+    read = read_msgpack_maps if head and starts_a_map(head) else read_json_lines
+    yield from read(source, stream, after)

@@ -1,0 +1,6 @@
+"""A made crawl with known truth, for demos, tests and benchmarks. `truth.py` says what counts as a duplicate."""
+
+from neardup.sample.crawl import MEAN_BYTES, Sampled, sample_crawl
+from neardup.sample.truth import Truth
+
+__all__ = ["MEAN_BYTES", "Sampled", "Truth", "sample_crawl"]

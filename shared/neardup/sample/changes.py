@@ -1,0 +1,219 @@
+"""The kinds of pages of a made crawl. Each makes a draft, from chance and, all but the original, an earlier page."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from neardup.sample.article import (
+    Article,
+    joined,
+    resemblance,
+    with_sentence_added,
+    with_stretch_rewritten,
+    with_words_changed,
+    write,
+)
+from neardup.sample.draft import Chance, Draft
+from neardup.sample.template import MARKUPS, Dressing
+from neardup.sample.truth import judged
+
+_SMALL: Final = 0.012
+"""Share of words that a small edit changes at most: each takes three shingles away and brings three others."""
+_MOST_VERSIONS: Final = 12
+_ARCHIVE_SCALE: Final = 0.6
+_LEAST_PART: Final = 120
+_AGENCY_WORDS: Final = 6
+
+
+def original(chance: Chance) -> Draft:
+    """A page like no other."""
+    host = chance.host()
+    article = chance.article(host)
+    return Draft(
+        kind="original",
+        url=chance.url(host),
+        host=host,
+        article=article,
+        dressing=chance.dressing(host, article),
+        fresh=[(0, len(article))],
+    )
+
+
+def identical(seen: Draft, chance: Chance) -> Draft:
+    """A mirror, byte for byte."""
+    mirror = chance.draw.randrange(3)
+    path = seen.url.split("/", 3)[3]
+    return _copy(seen, "identical", f"https://mirror{mirror}-{seen.host.name}/{path}", chance)
+
+
+def same_text(seen: Draft, chance: Chance) -> Draft:
+    """Other tags and attributes around the same words."""
+    markup = (seen.dressing.markup + chance.draw.randrange(1, MARKUPS)) % MARKUPS
+    return _redressed(seen, "same-text", replace(seen.dressing, markup=markup), chance)
+
+
+def other_ads(seen: Draft, chance: Chance) -> Draft:
+    """Fetched again with other advertisements."""
+    ads = chance.ads(seen.host, len(seen.dressing.ads))
+    return _redressed(seen, "ad", replace(seen.dressing, ads=ads), chance)
+
+
+def counted_on(seen: Draft, chance: Chance) -> Draft:
+    """The hit counter went on."""
+    counter = seen.dressing.counter + chance.draw.randint(1, 1000)
+    return _redressed(seen, "counter", replace(seen.dressing, counter=counter), chance)
+
+
+def other_time(seen: Draft, chance: Chance) -> Draft:
+    """The date of today."""
+    return _redressed(seen, "timestamp", replace(seen.dressing, date=chance.date), chance)
+
+
+def other_session(seen: Draft, chance: Chance) -> Draft:
+    """Another session id in every link and in the url."""
+    session = chance.session()
+    url = f"{seen.url.partition('?')[0]}?sid={session}"
+    return _copy(seen, "session", url, chance, dressing=replace(seen.dressing, session=session))
+
+
+def small_edit(seen: Draft, chance: Chance) -> Draft:
+    """A few words changed, or a sentence added."""
+    return _edited(seen, "small-edit", _slightly_changed(seen.article, chance), chance)
+
+
+def large_edit(seen: Draft, chance: Chance) -> Draft:
+    """A stretch written anew and words changed all over."""
+    share = chance.draw.uniform(0.05, 0.6)
+    changed = with_stretch_rewritten(seen.article, chance.rng, share)
+    changed = with_words_changed(changed, chance.rng, int(0.02 * len(changed)))
+    return _edited(seen, "large-edit", changed, chance)
+
+
+def drift(seen: Draft, chance: Chance) -> Draft:
+    """The next version of a page that is edited again and again. Only a first few versions are surely duplicates."""
+    seen.now = _slightly_changed(seen.now or seen.article, chance)
+    seen.versions += 1
+    made = _edited(seen, "drift", seen.now, chance)
+    made.url = seen.url
+    # Far from the first version it may still be near to the one before, so it is never surely something else.
+    made.duplicate = made.duplicate or None
+    if seen.versions == _MOST_VERSIONS:  # the page goes back to its first version
+        seen.versions, seen.now = 1, None
+    return made
+
+
+def archive(seen: Draft, chance: Chance) -> Draft:
+    """A page of an earlier article between others that are new: it holds the earlier one, and is no duplicate."""
+    parts = [write(seen.article.vocabulary, chance.rng, max(len(seen.article), _LEAST_PART)) for _ in range(2)]
+    parts.insert(1, seen.article)
+    article = joined(parts)
+    first, second = len(parts[0]), len(parts[0]) + len(parts[1])
+    return Draft(
+        kind="archive",
+        url=chance.url(seen.host),
+        host=seen.host,
+        article=article,
+        dressing=chance.dressing(seen.host, article),
+        holds=(seen.number,),
+        fresh=[(0, first), (second, len(article))],
+    )
+
+
+def contained(seen: Draft, chance: Chance) -> Draft:
+    """A part that was new on an earlier page, alone: one article of an archive, a print view, or the first half."""
+    start, end = chance.draw.choice(seen.fresh)
+    alone = seen.article.part(start, end)
+    if len(alone) >= 2 * _LEAST_PART and len(seen.fresh) == 1 and chance.draw.random() < 0.5:
+        alone = alone.part(0, len(alone) // 2)
+    made = _copy(seen, "contained", chance.url(seen.host, "?print=1"), chance)
+    made.article, made.bare, made.resemblance = alone, True, None
+    made.dressing = replace(seen.dressing, ads=())
+    return made
+
+
+def mirror_template(seen: Draft, chance: Chance) -> Draft:
+    """The same article in the template of another host."""
+    return _on_another_host(seen, "mirror-template", seen.article, chance)
+
+
+def syndicated(seen: Draft, chance: Chance) -> Draft:
+    """The same article on another host, with a line about where it is from."""
+    line = write(seen.article.vocabulary, chance.rng, _AGENCY_WORDS)
+    made = _on_another_host(seen, "syndicated", joined([seen.article, line]), chance)
+    made.resemblance = round(resemblance(seen.article, made.article), 4)
+    return made
+
+
+def recrawl(seen: Draft, chance: Chance) -> Draft:
+    """The same url, fetched again: unchanged, or in a new dressing."""
+    unchanged = chance.draw.random() < 0.4
+    dressing = seen.dressing if unchanged else chance.dressing(seen.host, seen.article)
+    return _copy(seen, "recrawl", seen.url, chance, dressing=dressing)
+
+
+def recrawl_changed(seen: Draft, chance: Chance) -> Draft:
+    """The same url with something else on it, as front pages are."""
+    made = original(chance)
+    article = chance.article(seen.host)
+    made.kind, made.url, made.host, made.article = "recrawl-changed", seen.url, seen.host, article
+    made.dressing, made.fresh = chance.dressing(seen.host, article), [(0, len(article))]
+    return made
+
+
+CHANGES: Final[dict[Callable[[Draft, Chance], Draft], float]] = {
+    identical: 6,
+    same_text: 3,
+    other_ads: 3,
+    counted_on: 3,
+    other_time: 3,
+    other_session: 3,
+    small_edit: 5,
+    large_edit: 3,
+    drift: 4,
+    archive: 1.5,
+    contained: 3,
+    mirror_template: 3,
+    syndicated: 2,
+    recrawl: 4,
+    recrawl_changed: 2,
+}
+"""How many of a hundred pages are of each kind; what is missing to a hundred are originals and pages of trouble.py."""
+
+
+def _copy(seen: Draft, kind: str, url: str, chance: Chance, *, dressing: Dressing | None = None) -> Draft:
+    return Draft(
+        kind=kind,
+        url=url,
+        host=seen.host,
+        article=seen.article,
+        dressing=dressing or seen.dressing,
+        duplicate_of=seen.number,
+        duplicate=True,
+        resemblance=1.0,
+    )
+
+
+def _redressed(seen: Draft, kind: str, dressing: Dressing, chance: Chance) -> Draft:
+    return _copy(seen, kind, chance.url(seen.host), chance, dressing=dressing)
+
+
+def _edited(seen: Draft, kind: str, article: Article, chance: Chance) -> Draft:
+    made = _copy(seen, kind, chance.url(seen.host), chance)
+    made.article = article
+    measured = resemblance(seen.article, article)
+    made.duplicate, made.resemblance = judged(measured), round(measured, 4)
+    return made
+
+
+def _slightly_changed(article: Article, chance: Chance) -> Article:
+    most = max(1, int(_SMALL * len(article)))
+    if chance.draw.random() < 0.3:
+        return with_sentence_added(article, chance.rng, 6)
+    return with_words_changed(article, chance.rng, chance.draw.randint(1, most))
+
+
+def _on_another_host(seen: Draft, kind: str, article: Article, chance: Chance) -> Draft:
+    host = chance.host_of_same_language(seen.host)
+    made = _copy(seen, kind, chance.url(host), chance, dressing=chance.dressing(host, article))
+    made.host, made.article = host, article
+    return made

@@ -1,0 +1,102 @@
+"""The made crawl itself: a stream of pages with their truth, as long as one likes, in bounded memory."""
+
+import random
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+from neardup.sample.changes import CHANGES, drift, original
+from neardup.sample.draft import Chance, Draft
+from neardup.sample.hosts import Hosts
+from neardup.sample.trouble import ERROR_PAGES, SKIPPED_PAGES, error_page, skipped_page
+from neardup.sample.truth import Truth
+from neardup.types import Page
+
+MEAN_BYTES: Final = 20_000
+LEAST_MEAN_BYTES: Final = 8_000
+"""Articles have at least some hundred words; with less room than this, that would be all."""
+
+_POOL: Final = 1_000
+"""Earlier pages that later ones can be made from. A page that left the pool is not repeated any more."""
+_DRIFTING: Final = 20
+"""Places in the pool whose pages are edited again and again: few, so that each gets many versions."""
+
+_FIXED_BYTES: Final = 1000
+"""Of navigation and other things that every page has; what is left is shared out. Shares were found by measuring."""
+_ARTICLE_SHARE: Final = 0.58
+_MARKUP_SHARE: Final = 0.55
+_START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A page and what is true of it."""
+
+    page: Page
+    truth: Truth
+
+
+def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Iterator[Sampled]:
+    """So many pages, made while they are asked for. The same arguments give the same pages; a longer crawl begins with
+    the pages of a shorter one. Truth n tells of the n-th page, from 0, and points only at pages before it.
+    """
+    assert mean_bytes >= LEAST_MEAN_BYTES
+    rng = np.random.default_rng(seed)
+    room = mean_bytes - _FIXED_BYTES
+    hosts = Hosts(seed, _MARKUP_SHARE * room)
+    chance = Chance(rng, random.Random(seed), hosts, _ARTICLE_SHARE * room)  # noqa: S311
+    makers = list(CHANGES)
+    edges = [edge / 100 for edge in accumulate((SKIPPED_PAGES, ERROR_PAGES, *CHANGES.values()))]
+    pool: list[Draft] = []
+    first_errors: dict[str, int] = {}
+    fetched = _START
+    for number in range(pages):
+        fetched += timedelta(milliseconds=chance.draw.randint(1, 2000))
+        fetched_at = fetched.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        chance.date = fetched_at[:16].replace("T", " ")
+        pick = bisect_right(edges, chance.draw.random())
+        if pick == 0:
+            kind, page = skipped_page(chance.host(), chance, fetched_at)
+            yield Sampled(page, Truth(page.url, number, fetched_at, kind, duplicate=None))
+            continue
+        if pick == 1:
+            host = chance.host()
+            draft = error_page(host, chance, first_errors.get(host.name))
+            first_errors.setdefault(host.name, number)
+        elif pick - 2 < len(makers) and pool:
+            maker = makers[pick - 2]
+            known = min(len(pool), _DRIFTING) if maker is drift else len(pool)
+            draft = maker(pool[chance.draw.randrange(known)], chance)
+        else:
+            draft = original(chance)
+        draft.number = number
+        if draft.fresh:
+            _remember(draft, pool, chance)
+        yield _sampled(draft, fetched_at)
+
+
+def _remember(draft: Draft, pool: list[Draft], chance: Chance) -> None:
+    if len(pool) < _POOL:
+        pool.append(draft)
+    else:
+        pool[chance.draw.randrange(_POOL)] = draft
+
+
+def _sampled(draft: Draft, fetched_at: str) -> Sampled:
+    page = Page(draft.url, html=draft.html(), fetched_at=fetched_at, content_type=draft.host.content_type)
+    truth = Truth(
+        draft.url,
+        draft.number,
+        fetched_at,
+        draft.kind,
+        draft.duplicate_of,
+        draft.duplicate,
+        draft.resemblance,
+        draft.holds,
+    )
+    return Sampled(page, truth)

@@ -1,0 +1,148 @@
+"""A host's template: everything of a page that is not its article, and the places where pages of the host differ.
+
+Navigation, header and footer are the host's; advertisements, hit counter, date and session id are the *dressing*, new
+with every fetch. Rendering is a function of article, template and dressing: the same three give the same bytes, so a
+page can be made again instead of being kept.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+import numpy as np
+
+from neardup.sample.article import Article, write
+from neardup.sample.vocabulary import PARAGRAPH, Vocabulary
+
+_SLOT: Final = "\x01"
+_SLOTS: Final = ("title", "session", "date", "article", "ads", "counter")
+
+_TITLE_WORDS: Final = 7
+_AD_WORDS: Final = 7
+_ADS_IN_POOL: Final = 40
+_WORDS_PER_AD: Final = 200
+"""A short article has fewer ads beside it, so that they stay a small part of the page."""
+MOST_ADS: Final = 3
+
+_PARAGRAPHS: Final = ("<p>", '<p class="text">', '\n    <p style="margin:0 0 1em">', "<P>\n")
+MARKUPS: Final = len(_PARAGRAPHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Dressing:
+    """What changes from one fetch of a page to the next without a change of its article."""
+
+    ads: tuple[int, ...]
+    counter: int
+    date: str
+    session: str
+    markup: int = 0
+    note: str = ""
+    """Of the url that was asked for, on error pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Fixed pieces, with the slot that follows each; and the pool that its ads come from."""
+
+    pieces: tuple[str, ...]
+    slots: tuple[str, ...]
+    ads: tuple[str, ...]
+
+    def render(self, article: Article, dressing: Dressing) -> str:
+        """The page."""
+        paragraph = _PARAGRAPHS[dressing.markup]
+        text = article.text.rstrip(PARAGRAPH)
+        filled = {
+            "title": article.part(0, _TITLE_WORDS).text.replace(PARAGRAPH, " ").strip(),
+            "session": dressing.session,
+            "date": dressing.date,
+            "article": f"{paragraph}{text.replace(PARAGRAPH, f'</p>{chr(10)}{paragraph}')}</p>",
+            "ads": "".join(self.ads[ad] for ad in dressing.ads),
+            "counter": str(dressing.counter),
+            "note": escape(dressing.note),
+        }
+        parts: list[str] = []
+        for piece, slot in zip(self.pieces, self.slots, strict=True):
+            parts += (piece, filled[slot])
+        return "".join(parts)
+
+
+def ads_beside(article: Article) -> int:
+    """How many advertisements a page with this article has."""
+    return min(MOST_ADS, len(article) // _WORDS_PER_AD)
+
+
+def make_template(
+    vocabulary: Vocabulary, rng: np.random.Generator, *, charset: str, words: int, markup_bytes: int, sessions: bool
+) -> Template:
+    """A template with about so many words of boilerplate and bytes of markup, style and script."""
+    draw = random.Random(int(rng.integers(2**32)))  # noqa: S311
+    say = _sayings(vocabulary, rng)
+    session = f"?sid={_SLOT}session{_SLOT}" if sessions else ""
+    sections = max(4, words // 8)
+    links = [f'<li><a href="/{draw.randrange(10**4)}/{session}">{say(2)}</a></li>' for _ in range(sections)]
+    aside = "".join(f"<p>{say(8)}</p>" for _ in range((words - 2 * sections) // 16))
+    style, script = _style(draw, markup_bytes // 2), _script(draw, markup_bytes // 3)
+    wrap = "".join(f'<div class="{_name(draw)}" id="{_name(draw)}">' for _ in range(draw.randint(2, 8)))
+    html = (
+        f'<!DOCTYPE html>\n<html lang="{vocabulary.language.code}"><head><meta charset="{charset}">'
+        f"<title>{_SLOT}title{_SLOT}</title>\n<style>{style}</style>\n<script>{script}</script></head>\n<body>"
+        f"<header><h2>{say(3)}</h2></header>\n<nav><ul>{''.join(links)}</ul></nav>\n{wrap}"
+        f"<article><h1>{_SLOT}title{_SLOT}</h1>\n{_SLOT}article{_SLOT}\n</article>{'</div>' * wrap.count('<div')}\n"
+        f"<aside>{_SLOT}ads{_SLOT}{aside}</aside>\n<footer><time>{_SLOT}date{_SLOT}</time> "
+        f"<span>{say(2)} {_SLOT}counter{_SLOT}</span> <p>&copy; {say(5)}</p></footer></body></html>\n"
+    )
+    return _cut(html, _ads(say, draw))
+
+
+def make_bare_template(vocabulary: Vocabulary, rng: np.random.Generator, *, charset: str) -> Template:
+    """What a host uses for print views and error pages: next to nothing."""
+    heading = _sayings(vocabulary, rng)(2)
+    html = (
+        f'<!DOCTYPE html>\n<html><head><meta charset="{charset}"><title>{heading}</title></head><body>'
+        f"<header>{heading} {_SLOT}note{_SLOT}</header>\n<main>{_SLOT}article{_SLOT}</main></body></html>\n"
+    )
+    return _cut(html, ())
+
+
+def _cut(html: str, ads: tuple[str, ...]) -> Template:
+    cut = [*html.split(_SLOT), "note"]  # after the last piece comes the note, which is empty but on error pages
+    return Template(tuple(cut[0::2]), tuple(cut[1::2]), ads)
+
+
+def _sayings(vocabulary: Vocabulary, rng: np.random.Generator) -> Callable[[int], str]:
+    """Gives a few words, as many as it is asked for."""
+    return lambda count: write(vocabulary, rng, count).text.replace(PARAGRAPH, "").strip()
+
+
+def _ads(say: Callable[[int], str], draw: random.Random) -> tuple[str, ...]:
+    return tuple(
+        f'<div class="ad"><a href="https://ads.example/{draw.randrange(10**6)}">'
+        f'<img src="/ad/{draw.randrange(10**6)}.gif" alt=""></a> {say(_AD_WORDS)}</div>\n'
+        for _ in range(_ADS_IN_POOL)
+    )
+
+
+def _name(draw: random.Random) -> str:
+    return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9)))
+
+
+def _style(draw: random.Random, size: int) -> str:
+    rules: list[str] = []
+    while sum(map(len, rules)) < size:
+        rules.append(
+            f".{_name(draw)} .{_name(draw)}{{margin:{draw.randrange(40)}px;color:#{draw.randrange(16**6):06x}}}\n"
+        )
+    return "".join(rules)
+
+
+def _script(draw: random.Random, size: int) -> str:
+    lines: list[str] = []
+    while sum(map(len, lines)) < size:
+        lines.append(
+            f"var {_name(draw)}=document.getElementById('{_name(draw)}'),{_name(draw)}={draw.randrange(10**6)};\n"
+        )
+    return "".join(lines)

@@ -1,0 +1,159 @@
+"""The made crawl: that its truth is true, as the product's own reader sees the pages."""
+
+from collections import Counter, defaultdict
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from neardup.reading import Limits, read_text
+from neardup.sample import Sampled, sample_crawl
+from neardup.sample.changes import CHANGES
+from neardup.sample.truth import judged
+from neardup.shingles import containment, resemblance, shingles_of
+from neardup.signature import Signatures
+from neardup.tokens import tokens_of
+
+PAGES = 2500
+
+
+@pytest.fixture(scope="module")
+def crawl() -> list[Sampled]:
+    return list(sample_crawl(PAGES, seed=7, mean_bytes=8000))
+
+
+def main_shingles(made: Sampled) -> NDArray[np.uint64]:
+    text = read_text(made.page, Limits(), main_content=True)
+    return shingles_of(tokens_of(text.utf8), 3)
+
+
+def test_the_same_seed_makes_the_same_pages_and_a_longer_crawl_begins_with_them() -> None:
+    short = list(sample_crawl(60, seed=3))
+    assert short == list(islice(sample_crawl(1000, seed=3), 60))
+    assert short != list(sample_crawl(60, seed=4))
+
+
+def test_every_kind_of_page_is_there(crawl: list[Sampled]) -> None:
+    kinds = Counter(made.truth.kind for made in crawl)
+    expected = {"original", "identical", "same-text", "ad", "counter", "timestamp", "session", "small-edit"}
+    expected |= {"large-edit", "drift", "archive", "contained", "mirror-template", "syndicated", "recrawl"}
+    expected |= {"recrawl-changed", "error-page", "skipped-short", "skipped-empty", "skipped-type"}
+    assert set(kinds) == expected
+    assert len(expected) == len(CHANGES) + 5
+    assert 0.4 < kinds["original"] / PAGES < 0.6
+
+
+def test_numbers_and_times_rise(crawl: list[Sampled]) -> None:
+    assert [made.truth.number for made in crawl] == list(range(PAGES))
+    times = [made.page.fetched_at or "" for made in crawl]
+    assert all(a < b for a, b in pairwise(times))
+    assert [(made.truth.url, made.truth.fetched_at) for made in crawl] == [
+        (made.page.url, made.page.fetched_at) for made in crawl
+    ]
+
+
+def test_a_duplicate_points_at_the_first_of_its_group(crawl: list[Sampled]) -> None:
+    for made in crawl:
+        first = made.truth.duplicate_of
+        assert (first is not None) or not made.truth.duplicate
+        if first is not None:
+            assert first < made.truth.number
+            assert crawl[first].truth.duplicate_of is None
+
+
+def test_duplicates_are_clear_of_the_border(crawl: list[Sampled]) -> None:
+    seen: dict[int, NDArray[np.uint64]] = {}
+    for made in crawl:
+        truth = made.truth
+        if truth.skipped:
+            continue
+        seen[truth.number] = main_shingles(made)
+        if truth.duplicate_of is None:
+            continue
+        here, there = seen[truth.number], seen[truth.duplicate_of]
+        if truth.duplicate:
+            assert resemblance(here, there) > 0.83 or containment(here, there) > 0.93, truth
+        elif truth.duplicate is False:
+            assert resemblance(here, there) < 0.65, truth
+        if truth.resemblance is not None and truth.resemblance < 1:
+            # The page's headline is part of what is read here, and characters stand for words in some scripts.
+            assert resemblance(here, there) == pytest.approx(truth.resemblance, abs=0.13), truth
+
+
+def test_pages_that_are_no_duplicates_resemble_no_page_of_their_host(crawl: list[Sampled]) -> None:
+    """Read with navigation and all, as the product does by default."""
+    of_host: dict[str, list[NDArray[np.uint64]]] = defaultdict(list)
+    for made in crawl:
+        if made.truth.duplicate is not False or made.truth.kind == "large-edit":
+            continue
+        shingles = shingles_of(tokens_of(read_text(made.page, Limits()).utf8), 3)
+        host = of_host[made.page.url.split("/")[2]]
+        for other in host[-10:]:
+            assert resemblance(shingles, other) < 0.65
+            assert containment(shingles, other) < 0.8
+        host.append(shingles)
+
+
+def test_an_archive_holds_an_earlier_page_whole(crawl: list[Sampled]) -> None:
+    archives = [made for made in crawl if made.truth.kind == "archive"]
+    assert archives
+    for made in archives:
+        (held,) = made.truth.holds
+        assert held < made.truth.number
+        assert containment(main_shingles(crawl[held]), main_shingles(made)) > 0.9
+        assert containment(main_shingles(made), main_shingles(crawl[held])) < 0.7
+
+
+def test_copies_are_what_their_kind_says(crawl: list[Sampled]) -> None:
+    signatures = Signatures()
+    for made in crawl:
+        if made.truth.kind not in ("identical", "same-text", "session", "recrawl"):
+            continue
+        assert made.truth.duplicate_of is not None
+        first = crawl[made.truth.duplicate_of].page
+        assert (made.page.url == first.url) == (made.truth.kind == "recrawl")
+        if made.truth.kind == "identical":
+            assert made.page.html == first.html
+        elif made.truth.kind != "recrawl":
+            assert signatures.of(made.page).checksums.tokens == signatures.of(first).checksums.tokens
+        if made.truth.kind == "same-text":
+            assert made.page.html != first.html
+
+
+def test_only_the_skipped_kinds_are_skipped(crawl: list[Sampled]) -> None:
+    signatures = Signatures()
+    for made in crawl:
+        assert (signatures.of(made.page).skipped is not None) == made.truth.skipped, made.truth
+
+
+def test_a_drifting_page_ends_as_borderline() -> None:
+    drifts = [made.truth for made in sample_crawl(4000, 1, 8000) if made.truth.kind == "drift"]
+    assert {truth.duplicate for truth in drifts} == {True, None}
+
+
+def test_old_charsets_are_among_the_pages(crawl: list[Sampled]) -> None:
+    pages = [made.page for made in crawl if not made.truth.skipped]
+    found = {charset for charset in ("iso-8859-1", "koi8-r", "shift_jis", "utf-8") for page in pages
+             if page.html is not None and f'charset="{charset}"'.encode() in page.html}  # fmt: skip
+    assert len(found) >= 3
+    assert "utf-8" in found
+
+
+@pytest.mark.parametrize("mean", [8000, 20_000, 60_000])
+def test_sizes_are_about_the_mean_and_very_different(mean: int) -> None:
+    sizes = np.array([len(made.page.content) for made in sample_crawl(800, 2, mean) if not made.truth.skipped])
+    assert sizes.mean() == pytest.approx(mean, rel=0.25)
+    assert sizes.max() > 3 * np.median(sizes)
+
+
+def test_the_pool_of_earlier_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.sample.crawl._POOL", 5)
+    truths = [made.truth for made in sample_crawl(600, 1, 8000)]
+    sources = {truth.duplicate_of for truth in truths[-100:] if truth.kind == "identical"}
+    assert all(source is not None and source > 400 for source in sources)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1.0, True), (0.86, True), (0.8, None), (0.51, None), (0.5, False)])
+def test_the_border_is_wide(value: float, expected: bool | None) -> None:
+    assert judged(value) is expected
