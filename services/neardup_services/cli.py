@@ -14,11 +14,15 @@ from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
+from neardup_services.commands.dedup import dedup
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
+from neardup_services.commands.forget import expire, forget
 from neardup_services.commands.plan import plan
+from neardup_services.commands.produce import produce
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
+from neardup_services.commands.verdicts import verdicts
 
 
 class _Group(click.Group):
@@ -92,21 +96,8 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-@main.command()
-@click.option("--pages", default=3000, show_default=True, type=click.IntRange(1, 1_000_000), help="how many to make")
-@click.option("--seed", default=1, show_default=True, help="another seed, another crawl")
-def demo(pages: int, seed: int) -> None:
-    """Send a made crawl through all stages in this process, with no broker, and sum up the verdicts."""
-    from neardup_services.demo import demo as run
-
-    click.echo(run(pages, seed, Settings.load()))
-
-
-main.add_command(fingerprint)
-main.add_command(explain)
-main.add_command(plan)
-main.add_command(sample)
-main.add_command(score)
+for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ class Embedded:
         self._deployment = Deployment(self._settings)
         self._topics = self._deployment.topics
         self._log: MemoryLog
+        self._first: dict[str, int] = {}
         self._read: dict[str, int] = {}
-        self._task: asyncio.Task[None]
         self.progress = Progress(self._deployment.plan.digest)
 
     async def __aenter__(self) -> Self:
@@ -101,17 +101,19 @@ class Embedded:
         timestamp = max(now, before.timestamp) if before.clean else before.timestamp
         self.progress = replace(before, life=before.life + 1, timestamp=timestamp, clean=False)
         self._write()
-        first = self.progress.life * _LIFE
+        life = self.progress.life * _LIFE
         topics = self._topics
-        self._log = MemoryLog(
-            {topics.pages: self.progress.pages, topics.probes: first, topics.inbox: first},
-            clock=lambda: self.progress.timestamp / 1000,
-        )
+        self._first = {topics.pages: self.progress.pages, topics.probes: life, topics.inbox: life}
+        self._log = MemoryLog(self._first, clock=lambda: self.progress.timestamp / 1000)
         await self._log.create_topics(topic_specs(self._settings))
         self._runners = [make_runner(name, self._settings, self._log) for name in SERVICES]
         self._running = [asyncio.create_task(runner.run()) for runner in self._runners]
-        while any(runner.not_ready() for runner in self._runners):
-            await self._turn()
+        try:
+            while any(runner.not_ready() for runner in self._runners):
+                await self._turn()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -128,7 +130,8 @@ class Embedded:
         """Take pages. Waits while too many are in hand."""
         pages_topic = Partition(self._topics.pages, 0)
         await self._log.send([Output(self._topics.pages, 0, None, write_page(page)) for page in pages])
-        while self.fed - self._runners[0].done()[pages_topic] > _IN_HAND:
+        featurizer = self._runners[0]
+        while self.fed - max(featurizer.done().get(pages_topic, 0), self._first[self._topics.pages]) > _IN_HAND:
             await self._turn()
 
     async def rest(self) -> None:
@@ -176,7 +179,12 @@ class Embedded:
 
     def _at_rest(self) -> bool:
         # Nothing is awaited in here, so it is all seen at one moment; `done` moves after the outputs are in the log.
-        return all(done == self._log.end(each) for runner in self._runners for each, done in runner.done().items())
+        return all(
+            # Before the first record of this life, a stage is where it was at the end of the last one.
+            max(done, self._first.get(each.topic, 0)) == self._log.end(each)
+            for runner in self._runners
+            for each, done in runner.done().items()
+        )
 
     def _deliver(self) -> None:
         topics = self._topics

@@ -22,6 +22,7 @@ from neardup import dead_letters
 from neardup.embedded import Embedded
 from neardup.errors import InputError
 from neardup.inputs import Item, Source, open_input
+from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.settings import Settings
 from neardup.summary import Tally
 from neardup.verdict import read_verdict
@@ -34,10 +35,14 @@ EXIT_INTERRUPTED: Final = 130
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True)
-@click.option("--state", type=click.Path(path_type=Path), help="Directory that makes the next run go on; else nothing is kept.")
-@click.option("--out", default="-", show_default=True, help="File for verdicts, one JSON object a line; - for standard output.")
+@click.option(
+    "--state", type=click.Path(path_type=Path), help="Directory that lets the next run go on; else none does."
+)
+@click.option(
+    "--out", default="-", show_default=True, help="File for the verdicts, as JSON lines; - is standard output."
+)
 @click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
-@click.option("--url-prefix", default="file:///", show_default=True, help="For pages of folders: prefix of their path.")
+@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
 @click.option("--again", is_flag=True, help="Take inputs that the state has already taken, too.")
 @click.option("--save-seconds", default=60.0, show_default=True, help="Longest time between saves of the state.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
@@ -123,10 +128,11 @@ class Run:
             saved = time.monotonic()
             for source in sources:
                 items = source.items(after=self._taken.get(_key(source), -1))
-                while not self._stop.is_set():
-                    chunk = await asyncio.to_thread(lambda items=items: list(islice(items, CHUNK)))  # type: ignore[misc]
-                    if not chunk:
-                        break
+
+                def next_items() -> list[Item]:
+                    return list(islice(items, CHUNK))  # noqa: B023
+
+                while not self._stop.is_set() and (chunk := await asyncio.to_thread(next_items)):
                     await self._take(source, chunk)
                     self._show(task, sources)
                     if time.monotonic() - saved > self._save_seconds:
@@ -178,7 +184,9 @@ class Run:
 
     def _rejected(self, value: bytes) -> None:
         letter = dead_letters.decode(value)
-        self._reject({"document": f"{letter.partition}:{letter.offset}", "reason": letter.reason, "detail": letter.detail})
+        self._reject(
+            {"document": f"{letter.partition}:{letter.offset}", "reason": letter.reason, "detail": letter.detail}
+        )
 
     def _reject(self, fields: dict[str, Any]) -> None:
         self.tally.rejected += 1

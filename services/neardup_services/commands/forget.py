@@ -23,9 +23,7 @@ def forget(urls: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option(
-    "--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time in UTC."
-)
+@click.option("--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time in UTC.")
 def expire(before: datetime) -> None:
     """Forget every page that came before a time.
 
