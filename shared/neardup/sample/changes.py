@@ -14,13 +14,13 @@ from neardup.sample.article import (
     write,
 )
 from neardup.sample.draft import Chance, Draft
+from neardup.sample.hosts import Host
 from neardup.sample.template import MARKUPS, Dressing
 from neardup.sample.truth import judged
 
 _SMALL: Final = 0.012
 """Share of words that a small edit changes at most: each takes three shingles away and brings three others."""
 _MOST_VERSIONS: Final = 12
-_ARCHIVE_SCALE: Final = 0.6
 _LEAST_PART: Final = 120
 _AGENCY_WORDS: Final = 6
 
@@ -28,22 +28,14 @@ _AGENCY_WORDS: Final = 6
 def original(chance: Chance) -> Draft:
     """A page like no other."""
     host = chance.host()
-    article = chance.article(host)
-    return Draft(
-        kind="original",
-        url=chance.url(host),
-        host=host,
-        article=article,
-        dressing=chance.dressing(host, article),
-        fresh=[(0, len(article))],
-    )
+    return _new("original", chance.url(host), host, chance)
 
 
 def identical(seen: Draft, chance: Chance) -> Draft:
     """A mirror, byte for byte."""
     mirror = chance.draw.randrange(3)
     path = seen.url.split("/", 3)[3]
-    return _copy(seen, "identical", f"https://mirror{mirror}-{seen.host.name}/{path}", chance)
+    return _copy(seen, "identical", f"https://mirror{mirror}-{seen.host.name}/{path}")
 
 
 def same_text(seen: Draft, chance: Chance) -> Draft:
@@ -73,7 +65,7 @@ def other_session(seen: Draft, chance: Chance) -> Draft:
     """Another session id in every link and in the url."""
     session = chance.session()
     url = f"{seen.url.partition('?')[0]}?sid={session}"
-    return _copy(seen, "session", url, chance, dressing=replace(seen.dressing, session=session))
+    return _copy(seen, "session", url, replace(seen.dressing, session=session))
 
 
 def small_edit(seen: Draft, chance: Chance) -> Draft:
@@ -125,7 +117,7 @@ def contained(seen: Draft, chance: Chance) -> Draft:
     alone = seen.article.part(start, end)
     if len(alone) >= 2 * _LEAST_PART and len(seen.fresh) == 1 and chance.draw.random() < 0.5:
         alone = alone.part(0, len(alone) // 2)
-    made = _copy(seen, "contained", chance.url(seen.host, "?print=1"), chance)
+    made = _copy(seen, "contained", chance.url(seen.host, "?print=1"))
     made.article, made.bare, made.resemblance = alone, True, None
     made.dressing = replace(seen.dressing, ads=())
     return made
@@ -148,16 +140,12 @@ def recrawl(seen: Draft, chance: Chance) -> Draft:
     """The same url, fetched again: unchanged, or in a new dressing."""
     unchanged = chance.draw.random() < 0.4
     dressing = seen.dressing if unchanged else chance.dressing(seen.host, seen.article)
-    return _copy(seen, "recrawl", seen.url, chance, dressing=dressing)
+    return _copy(seen, "recrawl", seen.url, dressing)
 
 
 def recrawl_changed(seen: Draft, chance: Chance) -> Draft:
     """The same url with something else on it, as front pages are."""
-    made = original(chance)
-    article = chance.article(seen.host)
-    made.kind, made.url, made.host, made.article = "recrawl-changed", seen.url, seen.host, article
-    made.dressing, made.fresh = chance.dressing(seen.host, article), [(0, len(article))]
-    return made
+    return _new("recrawl-changed", seen.url, seen.host, chance)
 
 
 CHANGES: Final[dict[Callable[[Draft, Chance], Draft], float]] = {
@@ -180,7 +168,19 @@ CHANGES: Final[dict[Callable[[Draft, Chance], Draft], float]] = {
 """How many of a hundred pages are of each kind; what is missing to a hundred are originals and pages of trouble.py."""
 
 
-def _copy(seen: Draft, kind: str, url: str, chance: Chance, *, dressing: Dressing | None = None) -> Draft:
+def _new(kind: str, url: str, host: Host, chance: Chance) -> Draft:
+    article = chance.article(host)
+    return Draft(
+        kind=kind,
+        url=url,
+        host=host,
+        article=article,
+        dressing=chance.dressing(host, article),
+        fresh=[(0, len(article))],
+    )
+
+
+def _copy(seen: Draft, kind: str, url: str, dressing: Dressing | None = None) -> Draft:
     return Draft(
         kind=kind,
         url=url,
@@ -194,11 +194,11 @@ def _copy(seen: Draft, kind: str, url: str, chance: Chance, *, dressing: Dressin
 
 
 def _redressed(seen: Draft, kind: str, dressing: Dressing, chance: Chance) -> Draft:
-    return _copy(seen, kind, chance.url(seen.host), chance, dressing=dressing)
+    return _copy(seen, kind, chance.url(seen.host), dressing)
 
 
 def _edited(seen: Draft, kind: str, article: Article, chance: Chance) -> Draft:
-    made = _copy(seen, kind, chance.url(seen.host), chance)
+    made = _copy(seen, kind, chance.url(seen.host))
     made.article = article
     measured = resemblance(seen.article, article)
     made.duplicate, made.resemblance = judged(measured), round(measured, 4)
@@ -214,6 +214,6 @@ def _slightly_changed(article: Article, chance: Chance) -> Article:
 
 def _on_another_host(seen: Draft, kind: str, article: Article, chance: Chance) -> Draft:
     host = chance.host_of_same_language(seen.host)
-    made = _copy(seen, kind, chance.url(host), chance, dressing=chance.dressing(host, article))
+    made = _copy(seen, kind, chance.url(host), chance.dressing(host, article))
     made.host, made.article = host, article
     return made

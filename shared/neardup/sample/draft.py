@@ -71,10 +71,10 @@ class Chance:
         self._urls += 1
         return f"https://{host.name}/{self.draw.randrange(100)}/{self._urls}.html{query}"
 
-    def article(self, host: Host, scale: float = 1.0) -> Article:
+    def article(self, host: Host) -> Article:
         """A new article in a topic of that host."""
         vocabulary = self.draw.choice(host.vocabularies)
-        mean = scale * self.article_bytes / vocabulary.bytes_per_word
+        mean = self.article_bytes / vocabulary.bytes_per_word
         words = self.draw.lognormvariate(-(_SPREAD**2) / 2, _SPREAD) * mean
         return write(vocabulary, self.rng, int(min(max(words, host.least_words), _MOST_TIMES_MEAN * mean)))
 

@@ -17,14 +17,14 @@ from neardup.sample.article import Article, write
 from neardup.sample.vocabulary import PARAGRAPH, Vocabulary
 
 _SLOT: Final = "\x01"
-_SLOTS: Final = ("title", "session", "date", "article", "ads", "counter")
+"""Stands before and after the name of a slot while a template is put together."""
 
 _TITLE_WORDS: Final = 7
 _AD_WORDS: Final = 7
 _ADS_IN_POOL: Final = 40
 _WORDS_PER_AD: Final = 200
 """A short article has fewer ads beside it, so that they stay a small part of the page."""
-MOST_ADS: Final = 3
+_MOST_ADS: Final = 3
 
 _PARAGRAPHS: Final = ("<p>", '<p class="text">', '\n    <p style="margin:0 0 1em">', "<P>\n")
 MARKUPS: Final = len(_PARAGRAPHS)
@@ -45,7 +45,7 @@ class Dressing:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Fixed pieces, with the slot that follows each; and the pool that its ads come from."""
+    """Fixed pieces, with the slot that follows each but the last; and the pool that its ads come from."""
 
     pieces: tuple[str, ...]
     slots: tuple[str, ...]
@@ -53,26 +53,26 @@ class Template:
 
     def render(self, article: Article, dressing: Dressing) -> str:
         """The page."""
-        paragraph = _PARAGRAPHS[dressing.markup]
-        text = article.text.rstrip(PARAGRAPH)
+        opening = _PARAGRAPHS[dressing.markup]
+        paragraphs = article.text.rstrip(PARAGRAPH).replace(PARAGRAPH, f"</p>\n{opening}")
         filled = {
             "title": article.part(0, _TITLE_WORDS).text.replace(PARAGRAPH, " ").strip(),
             "session": dressing.session,
             "date": dressing.date,
-            "article": f"{paragraph}{text.replace(PARAGRAPH, f'</p>{chr(10)}{paragraph}')}</p>",
+            "article": f"{opening}{paragraphs}</p>",
             "ads": "".join(self.ads[ad] for ad in dressing.ads),
             "counter": str(dressing.counter),
             "note": escape(dressing.note),
         }
         parts: list[str] = []
-        for piece, slot in zip(self.pieces, self.slots, strict=True):
+        for piece, slot in zip(self.pieces, self.slots, strict=False):
             parts += (piece, filled[slot])
-        return "".join(parts)
+        return "".join(parts) + self.pieces[-1]
 
 
 def ads_beside(article: Article) -> int:
     """How many advertisements a page with this article has."""
-    return min(MOST_ADS, len(article) // _WORDS_PER_AD)
+    return min(_MOST_ADS, len(article) // _WORDS_PER_AD)
 
 
 def make_template(
@@ -109,7 +109,7 @@ def make_bare_template(vocabulary: Vocabulary, rng: np.random.Generator, *, char
 
 
 def _cut(html: str, ads: tuple[str, ...]) -> Template:
-    cut = [*html.split(_SLOT), "note"]  # after the last piece comes the note, which is empty but on error pages
+    cut = html.split(_SLOT)
     return Template(tuple(cut[0::2]), tuple(cut[1::2]), ads)
 
 
