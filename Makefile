@@ -4,7 +4,7 @@
 #   make test     everything, on a real Kafka
 #   make lint     ruff and mypy
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
-#   make up       the whole stack: docker-compose.yml in Docker, or as local processes without it
+#   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
 #   make down     stop it
 #   make broker   only Apache Kafka, in the foreground, on port 9092
 #   make lock     write the lock files anew from pyproject.toml
@@ -41,8 +41,12 @@ lint: $(VENV)/stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+DEMO := .run/demo
 demo: $(VENV)/stamp
-	$(BIN)/neardup demo
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	$(BIN)/neardup sample --pages 5000 --out $(DEMO)/pages.jsonl --truth $(DEMO)/truth.jsonl
+	$(BIN)/neardup dedup $(DEMO)/pages.jsonl --state $(DEMO)/state --out $(DEMO)/verdicts.jsonl
+	$(BIN)/neardup score $(DEMO)/verdicts.jsonl $(DEMO)/truth.jsonl
 
 $(VENV)/bench: deploy/lock/bench.txt $(VENV)/stamp
 	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/bench.txt
@@ -53,6 +57,8 @@ bench: $(VENV)/bench
 
 up: $(VENV)/stamp
 	$(BIN)/python deploy/stack.py up
+	$(BIN)/neardup sample --pages 2000 --format msgpack --out - | $(BIN)/neardup produce -
+	$(BIN)/neardup verdicts --count 2000 --summary
 
 down: $(VENV)/stamp
 	$(BIN)/python deploy/stack.py down

@@ -1,0 +1,122 @@
+"""The stream on a real broker, two processes of each service: the same verdicts as in one process, and no loss."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from neardup.deduplicator import Deduplicator
+from neardup.log.kafka import KafkaLog
+from neardup.page import write_page
+from neardup.sample import sample_crawl
+from neardup.settings import Settings
+from neardup.topics import Topics
+from neardup.types import Kind, Page, Verdict
+from neardup.verdict import read_verdict
+from tests.log.test_contract import Recorder, join
+from tests.services.workers import Deployment
+
+pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
+
+TWO_OF_EACH = ("featurizer", "featurizer", "shard", "shard", "aggregator", "aggregator")
+PAGES = 600
+
+
+async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
+    """Pages with rising timestamps, in turn to each partition: their order is that of the list."""
+    producer = AIOKafkaProducer(bootstrap_servers=settings.broker)
+    await producer.start()
+    topic = Topics.under(settings.prefix).pages
+    for number, page in enumerate(pages, first):
+        await producer.send(
+            topic,
+            write_page(page),
+            partition=number % settings.page_partitions,
+            timestamp_ms=1_700_000_000_000 + number,
+        )
+    await producer.stop()
+
+
+async def last_verdicts(settings: Settings, total: int, seconds: float = 60) -> list[Verdict]:
+    """The last verdict on each document, in the order in which the pages were sent."""
+    last: dict[str, Verdict] = {}
+    log = KafkaLog(settings)
+    await log.start()
+    consumer, recorder = await join(log, Topics.under(settings.prefix).verdicts, "check", Recorder())
+    quiet = 0
+    async with asyncio.timeout(seconds):
+        # All have one, and nothing more comes for a while: revisions may follow.
+        while len(last) < total or quiet < 5:
+            found = await consumer.poll(recorder.mine, timeout=0.2, max_records=5000)
+            quiet = 0 if found else quiet + 1
+            for records in found.values():
+                for record in records:
+                    verdict = read_verdict(record.value or b"")
+                    if verdict.document not in last or last[verdict.document].revision <= verdict.revision:
+                        last[verdict.document] = verdict
+    await consumer.close()
+    await log.stop()
+    return sorted(last.values(), key=lambda verdict: number_of(verdict.document, settings))
+
+
+def number_of(document: str, settings: Settings) -> int:
+    partition, offset = map(int, document.split(":"))
+    return offset * settings.page_partitions + partition
+
+
+def check(settings: Settings, verdicts: list[Verdict], pages: list[Page], state: Path) -> None:
+    """Verdict by verdict, the same as in one process."""
+    with Deduplicator(state, settings) as known:
+        expected = known.add_all(pages)
+    assert [verdict.url for verdict in verdicts] == [page.url for page in pages]
+    assert [verdict.verdict for verdict in verdicts] == [verdict.verdict for verdict in expected]
+    for number, verdict in enumerate(verdicts):
+        if verdict.duplicate_of is not None:
+            assert number_of(verdict.duplicate_of.document, settings) < number
+    assert sum(verdict.verdict is Kind.DUPLICATE for verdict in verdicts) > len(pages) / 4
+
+
+async def test_two_of_each_service_say_what_one_process_says(deployment: Deployment, tmp_path: Path) -> None:
+    settings = deployment.settings
+    assert deployment.neardup("topics", "create").returncode == 0
+    for worker in [deployment.start("neardup", "worker", name) for name in TWO_OF_EACH]:
+        await asyncio.to_thread(worker.await_ready)
+    pages = [made.page for made in sample_crawl(PAGES, seed=5, mean_bytes=8000)]
+    await send(settings, pages)
+    check(settings, await last_verdicts(settings, PAGES), pages, tmp_path / "embedded")
+    for worker in deployment.workers:
+        assert worker.terminate() == 0, worker.log.read_text()
+
+
+async def test_workers_killed_in_mid_stream_lose_nothing(deployment: Deployment, tmp_path: Path) -> None:
+    """One of each service is killed -9; the other one takes over, with no state of those partitions."""
+    settings = deployment.settings
+    assert deployment.neardup("topics", "create").returncode == 0
+    workers = [deployment.start("neardup", "worker", name) for name in TWO_OF_EACH]
+    for worker in workers:
+        await asyncio.to_thread(worker.await_ready)
+    pages = [made.page for made in sample_crawl(PAGES, seed=6, mean_bytes=8000)]
+    for start in range(0, PAGES, 60):
+        await send(settings, pages[start : start + 60], start)
+        if start in (120, 240, 360):
+            workers[start // 60 - 2].process.send_signal(signal.SIGKILL)
+        await asyncio.sleep(0.2)
+    check(settings, await last_verdicts(settings, PAGES, 90), pages, tmp_path / "embedded")
+
+
+async def test_a_forgotten_url_is_not_compared_with_any_more(deployment: Deployment) -> None:
+    settings = deployment.settings
+    assert deployment.neardup("topics", "create").returncode == 0
+    for worker in [deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")]:
+        await asyncio.to_thread(worker.await_ready)
+    [page] = [made.page for made in sample_crawl(1, seed=7, mean_bytes=8000)]
+    await send(settings, [page, page])
+    assert [verdict.verdict for verdict in await last_verdicts(settings, 2)] == [Kind.UNIQUE, Kind.DUPLICATE]
+    said = deployment.neardup("forget", page.url)
+    assert said.returncode == 0, said
+    await send(settings, [page], first=2)
+    assert [verdict.verdict for verdict in await last_verdicts(settings, 3)][2] is Kind.UNIQUE
+    said = deployment.neardup("verdicts", "--summary")
+    assert "3 documents: 2 unique, 1 duplicate, 0 skipped" in said.stdout, said
