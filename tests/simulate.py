@@ -27,7 +27,7 @@ from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog, MemoryRecord
 from neardup.page import document_id, read_page, write_page
 from neardup.settings import Settings
-from neardup.signature import Signature
+from neardup.signature import Choices, Signature, Signatures
 from neardup.stage import Stage
 from neardup.topics import topic_specs
 from neardup.types import DocumentId, Kind, Page, Verdict
@@ -273,9 +273,10 @@ _signatures: dict[tuple[str, bytes], Signature] = {}
 
 
 def _signature(deployment: Deployment, page: Page) -> Signature:
-    key = deployment.signatures.version, page.content
+    choices = Choices.of(deployment.settings)
+    key = choices.version, page.content
     if key not in _signatures:
-        _signatures[key] = deployment.signatures.of(page)
+        _signatures[key] = Signatures(choices).of(page)
     return _signatures[key]
 
 
@@ -288,7 +289,7 @@ def _settings(draw: random.Random) -> Settings:
         tables=4,
         slice_bits=draw.randint(0, 1),
         bands=draw.choice(["none", "3x4"]),
-        threads=1,
+        processes=1,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neardup.aggregator import Aggregator
 from neardup.featurizer import Featurizer
+from neardup.featurizing import Featurizing
 from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Log, Partition
 from neardup.plan import Plan
@@ -39,9 +40,11 @@ class Deployment:
         return Topics.under(self.settings.prefix)
 
     @cached_property
-    def signatures(self) -> Signatures:
-        """One object for all featurizers of a process."""
-        return Signatures(Choices.of(self.settings))
+    def featurizing(self) -> Featurizing:
+        """One for all featurizers of a process."""
+        signatures = Signatures(Choices.of(self.settings))
+        model = None if self.psm is None else self.psm.model
+        return Featurizing(signatures, model, self.settings.processes or os.cpu_count() or 1)
 
     @cached_property
     def psm(self) -> Psm | None:
@@ -54,14 +57,11 @@ class Deployment:
 
 
 def _featurizer(deployment: Deployment, partition: Partition) -> Stage:
-    settings = deployment.settings
     return Featurizer(
-        signatures=deployment.signatures,
+        featurizing=deployment.featurizing,
         plan=deployment.plan,
         topics=deployment.topics,
-        owners=settings.owners,
-        psm=deployment.psm,
-        threads=settings.threads or os.cpu_count() or 1,
+        owners=deployment.settings.owners,
     )
 
 
@@ -95,10 +95,10 @@ SERVICES = {
 }
 
 
-def make_runner(name: str, settings: Settings, log: Log) -> Runner:
-    """The runner of a service over a log."""
+def make_runner(name: str, settings: Settings, log: Log, deployment: Deployment | None = None) -> Runner:
+    """The runner of a service over a log; services of one process may share what the settings make."""
     spec = SERVICES[name]
-    deployment = Deployment(settings)
+    deployment = deployment or Deployment(settings)
     return Runner(
         log=log,
         topic=spec.topic(deployment.topics),

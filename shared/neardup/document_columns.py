@@ -31,9 +31,8 @@ def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]
 
 def size_of(document: Document) -> int:
     """Bytes on the wire, about, and rather more."""
-    # A character takes up to four bytes.
     text = len(document.url) + len(document.fetched_at or "") + len(document.note or "")
-    return 120 + 4 * text + document.sketch.nbytes
+    return _size(text, document.sketch.nbytes)
 
 
 def columns_of(documents: Sequence[Document]) -> dict[str, Any]:
@@ -51,6 +50,43 @@ def columns_of(documents: Sequence[Document]) -> dict[str, Any]:
         "words": np.array([sketch.size for sketch in sketches], np.int64),
         "note": [each.note for each in documents],
     }
+
+
+def joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The columns of several lots of documents, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return {
+        name: [value for part in parts for value in part[name]]
+        if isinstance(column, list)
+        else np.concatenate([part[name] for part in parts])
+        for name, column in first.items()
+    }
+
+
+def taken(columns: dict[str, Any], rows: Sequence[int]) -> dict[str, Any]:
+    """The columns of some of the documents."""
+    ends = np.cumsum(columns["words"])
+    starts = ends - columns["words"]
+    sketch = columns["sketch"]
+    chosen: dict[str, Any] = {
+        name: [column[row] for row in rows] if isinstance(column, list) else column[rows]
+        for name, column in columns.items()
+        if name != "sketch"
+    }
+    chosen["sketch"] = np.concatenate([sketch[starts[row] : ends[row]] for row in rows])
+    return chosen
+
+
+def split_rows(columns: dict[str, Any], rows: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Cut into runs that make messages of about 512 KB."""
+    words, urls, times, notes = (columns[name] for name in ("words", "url", "fetched_at", "note"))
+
+    def size(row: int) -> int:
+        return _size(len(urls[row]) + len(times[row] or "") + len(notes[row] or ""), 8 * int(words[row]))
+
+    return split(rows, size)
 
 
 def documents_of(body: dict[str, Any]) -> list[Document]:
@@ -99,3 +135,8 @@ def _expect(name: str, column: Any, dtype: type[np.generic], columns: int) -> No
     shape = column.shape[1:]
     if column.dtype != dtype or shape != ((columns,) if columns else ()):
         raise Corrupt(f"{name}: expected {np.dtype(dtype).name} in {columns or 1} columns, got {column.dtype} {shape}")
+
+
+def _size(characters: int, sketch: int) -> int:
+    # A character takes up to four bytes.
+    return 120 + 4 * characters + sketch

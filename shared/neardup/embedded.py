@@ -106,7 +106,7 @@ class Embedded:
         self._first = {topics.pages: self.progress.pages, topics.probes: life, topics.inbox: life}
         self._log = MemoryLog(self._first, clock=lambda: self.progress.timestamp / 1000)
         await self._log.create_topics(topic_specs(self._settings))
-        self._runners = [make_runner(name, self._settings, self._log) for name in SERVICES]
+        self._runners = [make_runner(name, self._settings, self._log, self._deployment) for name in SERVICES]
         self._running = [asyncio.create_task(runner.run()) for runner in self._runners]
         try:
             while any(runner.not_ready() for runner in self._runners):
@@ -118,8 +118,13 @@ class Embedded:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         for runner in self._runners:
-            runner.stop()
+            # Stages must not know more than the file says: the next run may number other pages as these were.
+            if self.progress.clean:
+                runner.stop()
+            else:
+                runner.abandon()
         await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.to_thread(self._deployment.featurizing.close)
 
     @property
     def fed(self) -> int:

@@ -5,37 +5,23 @@ before any message that mentions it.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.errors import RecordError
+from neardup.document_columns import joined
+from neardup.featurizing import Featurizing
 from neardup.log import Output, Record
-from neardup.owners import owner_of, owners_of
-from neardup.packed_sketch import pack_sketch
-from neardup.page import document_id, read_page
+from neardup.owners import owners_of
 from neardup.plan import Plan
-from neardup.probes import Probes, write_probes
-from neardup.psm import Psm
+from neardup.probes import Probes, concatenated, write_probes
 from neardup.registrations import write_registrations, write_skipped
 from neardup.routing import Routing
-from neardup.signature import Signature, Signatures
 from neardup.stage import Rejection, Stage, Waves
 from neardup.topics import Topics
-from neardup.types import BatchId, Document, SkippedPage
-
-_PIECE: Final = 32
-"""Pages that a thread takes at once."""
-
-
-class Featurized(NamedTuple):
-    """A document and the signatures that its probes are made of."""
-
-    document: Document
-    signature: Signature
+from neardup.types import BatchId, SkippedPage
 
 
 class Featurizer(Stage):
@@ -43,23 +29,12 @@ class Featurizer(Stage):
 
     name = "featurizer"
 
-    def __init__(
-        self,
-        *,
-        signatures: Signatures,
-        plan: Plan,
-        topics: Topics,
-        owners: int,
-        psm: Psm | None = None,
-        threads: int = 1,
-    ) -> None:
-        self._signatures = signatures
+    def __init__(self, *, featurizing: Featurizing, plan: Plan, topics: Topics, owners: int) -> None:
+        self._featurizing = featurizing
         self._plan = plan
         self._routing = Routing(plan)
         self._topics = topics
         self._owners = owners
-        self._psm = psm
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="featurize") if threads > 1 else None
         self._next = 0
 
     def open(self, directory: Path) -> int | None:
@@ -69,20 +44,15 @@ class Featurizer(Stage):
     def process(self, records: Sequence[Record]) -> Waves:
         """Two waves: registrations, then probes."""
         self._next = records[-1].offset + 1
-        documents: list[Featurized] = []
-        skipped: list[SkippedPage] = []
-        rejected: list[Rejection] = []
-        for made in self._featurized(records):
-            match made:
-                case Featurized():
-                    documents.append(made)
-                case SkippedPage():
-                    skipped.append(made)
-                case _:
-                    rejected.append(made)
         batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
-        probes = self._probes(batch, documents) if documents else {}
-        first = self._registrations(batch, documents, probes) + self._skipped(skipped)
+        pieces = self._featurizing.pieces(records)
+        rejected = [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
+        documents = joined([piece.documents for piece in pieces])
+        bands = concatenated([piece.bands for piece in pieces])
+        levels = [piece.levels for piece in pieces if piece.levels is not None]
+        probes = self._probes(batch, documents["fingerprint"], bands, concatenated(levels) if levels else None)
+        first = self._registrations(batch, documents, probes)
+        first += self._skipped([page for piece in pieces for page in piece.skipped])
         second = [
             Output(self._topics.probes, partition, None, write_probes(each, self._plan.digest))
             for partition, each in sorted(probes.items())
@@ -93,75 +63,40 @@ class Featurizer(Stage):
         """Everything processed is safe: there is nothing to save."""
         return self._next
 
-    def close(self) -> None:
-        """End the threads."""
-        if self._threads is not None:
-            self._threads.shutdown()
-
-    def _featurized(self, records: Sequence[Record]) -> list[Featurized | SkippedPage | Rejection]:
-        if self._threads is None or len(records) <= _PIECE:
-            return [self._of(record) for record in records]
-        pieces = [records[start : start + _PIECE] for start in range(0, len(records), _PIECE)]
-        done = self._threads.map(lambda piece: [self._of(record) for record in piece], pieces)
-        return [made for piece in done for made in piece]
-
-    def _of(self, record: Record) -> Featurized | SkippedPage | Rejection:
-        try:
-            page = read_page(record)
-            signature = self._signatures.of(page)
-        except RecordError as error:
-            return Rejection(record, error)
-        place = document_id(record)
-        if signature.fingerprint is None or signature.sketches is None:
-            return SkippedPage(place, page.url, page.fetched_at, signature.skipped or "no fingerprint")
-        document = Document(
-            place,
-            page.url,
-            page.fetched_at,
-            signature.fingerprint.value,
-            signature.checksums,
-            len(page.content),
-            pack_sketch(signature.sketches),
-            "; ".join(signature.cut) or None,
-        )
-        return Featurized(document, signature)
-
-    def _probes(self, batch: BatchId, documents: Sequence[Featurized]) -> dict[int, Probes]:
+    def _probes(
+        self,
+        batch: BatchId,
+        fingerprints: NDArray[np.uint64],
+        bands: NDArray[np.uint64],
+        levels: NDArray[np.uint8] | None,
+    ) -> dict[int, Probes]:
         """By shard partition."""
-        fingerprints = np.array([each.document.fingerprint for each in documents], np.uint64)
         probes: dict[int, Probes] = {}
-        levels = None
-        if self._psm is not None:
-            weights = np.array([_weights(each.signature) for each in documents], np.float64)
-            levels = self._psm.model.levels_of(weights)
+        if not fingerprints.size:
+            return probes
         for number, table in enumerate(self._plan.tables):
             keys = table.keys_of(fingerprints) if self._plan.slice_bits else fingerprints
             for partition, chosen in _grouped(self._routing.partitions_of_keys(number, keys)):
-                probes[partition] = Probes(
-                    batch, fingerprints[chosen], None, None if levels is None else levels[chosen]
-                )
-        if self._plan.bands:
-            bands = np.array([_bands(each.signature) for each in documents], np.uint64)
-            for band in range(self._plan.bands):
-                column = np.ascontiguousarray(bands[:, band])
-                for partition, chosen in _grouped(self._routing.partitions_of_buckets(band, column)):
-                    probes[partition] = Probes(batch, fingerprints[chosen], column[chosen])
+                own_levels = None if levels is None else levels[chosen]
+                probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels)
+        for band in range(self._plan.bands):
+            column = np.ascontiguousarray(bands[:, band])
+            for partition, chosen in _grouped(self._routing.partitions_of_buckets(band, column)):
+                probes[partition] = Probes(batch, fingerprints[chosen], column[chosen])
         return probes
 
-    def _registrations(
-        self, batch: BatchId, documents: Sequence[Featurized], probes: dict[int, Probes]
-    ) -> list[Output]:
+    def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:
         expected: dict[int, list[int]] = {}
         for partition, probe in sorted(probes.items()):
             for owner in np.unique(owners_of(probe.fingerprints, self._owners)).tolist():
                 expected.setdefault(owner, []).append(partition)
-        by_owner: dict[int, list[Document]] = {}
-        for each in documents:
-            by_owner.setdefault(owner_of(each.document.fingerprint, self._owners), []).append(each.document)
+        owners = owners_of(documents["fingerprint"], self._owners)
         return [
             Output(self._topics.inbox, owner, None, message)
-            for owner, owned in sorted(by_owner.items())
-            for message in write_registrations(batch, expected[owner], owned, self._plan.digest)
+            for owner in np.unique(owners).tolist()
+            for message in write_registrations(
+                batch, expected[owner], documents, np.flatnonzero(owners == owner).tolist(), self._plan.digest
+            )
         ]
 
     def _skipped(self, pages: Sequence[SkippedPage]) -> list[Output]:
@@ -171,17 +106,6 @@ class Featurizer(Stage):
         return [
             Output(self._topics.inbox, owner, None, write_skipped(some)) for owner, some in sorted(by_owner.items())
         ]
-
-
-def _weights(signature: Signature) -> NDArray[np.int64]:
-    assert signature.fingerprint is not None
-    # Tables count bits from the most significant one.
-    return signature.fingerprint.weights[::-1]
-
-
-def _bands(signature: Signature) -> NDArray[np.uint64]:
-    assert signature.sketches is not None
-    return signature.sketches.bands
 
 
 def _grouped(partitions: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64] | slice]]:

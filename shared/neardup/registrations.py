@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from neardup import wire
-from neardup.document_columns import columns_of, documents_of, size_of, split
+from neardup.document_columns import documents_of, split_rows, taken
 from neardup.errors import Corrupt
 from neardup.types import BatchId, Document, DocumentId, SkippedPage
 
@@ -26,12 +26,12 @@ class Registrations:
 
 
 def write_registrations(
-    batch: BatchId, expected: Sequence[int], documents: Sequence[Document], plan: str
+    batch: BatchId, expected: Sequence[int], documents: dict[str, Any], rows: Sequence[int], plan: str
 ) -> Iterator[bytes]:
-    """Messages for one owner, each about 512 KB at most."""
+    """Messages for the owner of these rows of the documents' columns, each about 512 KB at most."""
     head = {"batch": list(batch), "expected": np.array(expected, np.int64), "plan": plan}
-    for some in split(documents, size_of):
-        yield wire.encode("registrations", head | columns_of(some))
+    for some in split_rows(documents, rows):
+        yield wire.encode("registrations", head | taken(documents, some))
 
 
 def read_registrations(body: dict[str, Any]) -> Registrations:

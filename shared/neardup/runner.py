@@ -100,6 +100,10 @@ class Runner(Listener):
         """Ask for a clean end: the batches in hand are finished, checkpointed and committed."""
         self._stopping.set()
 
+    def abandon(self) -> None:
+        """Ask for an end with nothing saved and nothing committed, as after an error; `run` then raises."""
+        self._fail(LogError("abandoned"))
+
     def not_ready(self) -> str | None:
         """Why this worker should not be counted on now, or None."""
         if self.phase is not Phase.RUNNING:

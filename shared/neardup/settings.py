@@ -168,6 +168,7 @@ class Settings:
 
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
+    processes: int = _setting(0, _whole(0, 1024), "of a featurizer with many pages; 0: one a core; 1: only itself")
     poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
     checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
     checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")

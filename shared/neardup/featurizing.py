@@ -1,0 +1,167 @@
+"""From records to the columns of documents: the heavy work of the featurizer, in pieces that any core can take.
+
+In processes of their own where there are many pages: reading and hashing release the GIL, but a dozen short kernels a
+page wait longer for it than they work. Few pages are done on the spot, which is quicker than handing them over.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.document_columns import columns_of
+from neardup.errors import RecordError
+from neardup.flip_model import FlipModel
+from neardup.log import Record
+from neardup.packed_sketch import pack_sketch
+from neardup.page import document_id, read_page
+from neardup.signature import Signature, Signatures
+from neardup.types import Document, SkippedPage
+
+PIECE: Final = 32
+"""Pages that a process takes at once."""
+_ON_THE_SPOT: Final = 2 * PIECE
+_WATCH_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What became of some records: documents as columns, with a row of bands and levels each; pages that were skipped.
+
+    `rejected` has the places of the records that are no pages, and why. `levels` is None without a flip model.
+    """
+
+    documents: dict[str, Any]
+    bands: NDArray[np.uint64]
+    levels: NDArray[np.uint8] | None
+    skipped: list[SkippedPage]
+    rejected: list[tuple[int, RecordError]]
+
+
+class RawRecord(NamedTuple):
+    """A record on its way to another process: a log's own may not travel."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
+class Featurizing:
+    """Makes pieces, in this process or, given some more, in `processes` others. One object serves all stages."""
+
+    def __init__(self, signatures: Signatures, model: FlipModel | None, processes: int = 1) -> None:
+        self._signatures = signatures
+        self._model = model
+        self._processes = processes
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def pieces(self, records: Sequence[Record]) -> list[Piece]:
+        """All records, in order."""
+        if self._processes == 1 or len(records) <= _ON_THE_SPOT:
+            return [self.piece(records)]
+        starts = range(0, len(records), PIECE)
+        parts = [[_raw(each) for each in records[start : start + PIECE]] for start in starts]
+        return list(self._started().map(_piece, parts, starts))
+
+    def piece(self, records: Sequence[Record], start: int = 0) -> Piece:
+        """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
+        documents: list[Document] = []
+        signatures: list[Signature] = []
+        skipped: list[SkippedPage] = []
+        rejected: list[tuple[int, RecordError]] = []
+        for number, record in enumerate(records, start):
+            try:
+                page = read_page(record)
+                signature = self._signatures.of(page)
+            except RecordError as error:
+                rejected.append((number, error))
+                continue
+            place = document_id(record)
+            if signature.fingerprint is None or signature.sketches is None:
+                skipped.append(SkippedPage(place, page.url, page.fetched_at, signature.skipped or "no fingerprint"))
+                continue
+            signatures.append(signature)
+            documents.append(
+                Document(
+                    place,
+                    page.url,
+                    page.fetched_at,
+                    signature.fingerprint.value,
+                    signature.checksums,
+                    len(page.content),
+                    pack_sketch(signature.sketches),
+                    "; ".join(signature.cut) or None,
+                )
+            )
+        return Piece(columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected)
+
+    def close(self) -> None:
+        """End the other processes, if there are any."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _bands(self, signatures: Sequence[Signature]) -> NDArray[np.uint64]:
+        rows = [each.sketches.bands for each in signatures if each.sketches is not None]
+        return np.array(rows, np.uint64).reshape(len(signatures), self._signatures.choices.bands.k)
+
+    def _levels(self, signatures: Sequence[Signature]) -> NDArray[np.uint8] | None:
+        if self._model is None:
+            return None
+        # Tables count bits from the most significant one.
+        rows = [each.fingerprint.weights[::-1] for each in signatures if each.fingerprint is not None]
+        return self._model.levels_of(np.array(rows, np.float64).reshape(-1, 64))
+
+    def _started(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self._processes,
+                    # Not fork: this process has threads.
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_start,
+                    initargs=(self._signatures.choices, self._model, os.getpid()),
+                )
+            return self._pool
+
+
+_own: Featurizing
+"""In a process of the pool: its own maker of pieces."""
+
+
+def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
+    global _own
+    _own = Featurizing(Signatures(choices), model)
+    # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """A killed parent cannot end its pool."""
+    while os.getppid() == parent:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)
+
+
+def _piece(records: Sequence[Record], start: int) -> Piece:
+    return _own.piece(records, start)
+
+
+def _raw(record: Record) -> RawRecord:
+    return RawRecord(
+        record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers)
+    )

@@ -1,0 +1,226 @@
+"""The whole stream against its own heaviest part: pages a second, as a ratio to featurizing alone on one core.
+
+On Kafka: one process of each service and a broker, all on this machine. First a backlog of pages, as fast as it goes;
+then, at a quarter of that rate, how long a page waits for its verdict. Embedded: the same pages through one process.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from neardup.embedded import Embedded
+from neardup.log.kafka import KafkaLog
+from neardup.page import write_page
+from neardup.sample import sample_crawl
+from neardup.settings import Settings
+from neardup.signature import Choices, Signatures
+from neardup.topics import Topics, topic_specs
+from neardup.types import Page
+from neardup.verdict import read_verdict
+from tests.bench.result import Result
+from tests.brokers import find_broker
+
+SERVICES = ("featurizer", "shard", "aggregator")
+WARM = 1000
+MEAN_BYTES = 20_000
+
+
+def run(*, full: bool) -> list[Result]:
+    """Ratios, latencies, CPU by service, messages and bytes a page."""
+    count, seconds = (50_000, 60) if full else (8_000, 20)
+    pages = [made.page for made in sample_crawl(count, seed=3, mean_bytes=MEAN_BYTES)]
+    about = f"{count:,} pages of {sum(len(page.content) for page in pages) // count:,} bytes"
+    settings = Settings()
+    alone = _featurize_alone(settings, pages[: count // 4])
+    embedded = asyncio.run(_embedded(settings, pages))
+    cores = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as directory, find_broker(Path(directory) / "kafka") as broker:
+        chosen = replace(settings, broker=broker.bootstrap, prefix=f"bench-{uuid.uuid4().hex[:8]}")
+        kafka = Kafka(chosen, Path(directory))
+        results = asyncio.run(kafka.measure(pages, seconds))
+    rate, p50, p99, load, shares, messages, sizes = results
+    against = f"featurizing alone on one core, {alone:,.0f} pages/s; {about}"
+    wait = f"{load:,.0f} pages/s, a quarter of the highest rate"
+    return [
+        Result("kafka_vs_featurize", rate / alone, "ratio", against, goal=0.6),
+        Result("embedded_vs_featurize", embedded / alone / cores, "ratio a core", against, goal=0.8),
+        Result("latency_p50_ms", p50, "ms", wait),
+        Result("latency_p99_ms", p99, "ms", wait, goal=250, smaller_is_better=True),
+        Result("kafka_pages_per_s", rate, "pages/s", about),
+        Result("embedded_pages_per_s", embedded, "pages/s", about),
+        Result("featurize_pages_per_s", alone, "pages/s", "itself"),
+        *(Result(f"cpu_{name}_us", share, "us a page", about) for name, share in shares.items()),
+        *(Result(f"messages_{name}", number, "a page", about) for name, number in messages.items()),
+        *(Result(f"bytes_{name}", number, "a page", about) for name, number in sizes.items()),
+    ]
+
+
+def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
+    """What the featurizer does to a page, and nothing else; the best of three."""
+    signatures = Signatures(Choices.of(settings))
+    for page in pages[:200]:
+        signatures.of(page)
+    best = 0.0
+    for _ in range(3):
+        started = time.perf_counter()
+        for page in pages:
+            signatures.of(page)
+        best = max(best, len(pages) / (time.perf_counter() - started))
+    return best
+
+
+async def _embedded(settings: Settings, pages: list[Page]) -> float:
+    told = 0
+
+    def count(verdict: bytes) -> None:
+        nonlocal told
+        told += 1
+
+    with tempfile.TemporaryDirectory() as directory:
+        async with Embedded(Path(directory), settings, told=count) as stream:
+            await stream.feed(pages[:WARM])
+            await stream.rest()
+            started = time.perf_counter()
+            for start in range(WARM, len(pages), 500):
+                await stream.feed(pages[start : start + 500])
+            await stream.rest()
+            rate = (len(pages) - WARM) / (time.perf_counter() - started)
+            await stream.finish()
+    assert told >= len(pages), f"expected {len(pages)} verdicts, got {told}"
+    return rate
+
+
+class Kafka:
+    """The services as processes on a broker."""
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._topics = Topics.under(settings.prefix)
+
+    async def measure(
+        self, pages: list[Page], seconds: float
+    ) -> tuple[float, float, float, float, dict[str, float], dict[str, float], dict[str, float]]:
+        """(pages/s, p50, p99, load of these, CPU us a page by service, messages and bytes a page by topic)."""
+        async with KafkaLog(self._settings) as log:
+            await log.create_topics(topic_specs(self._settings))
+        values = [write_page(page) for page in pages]
+        # The backlog is there before anyone works on it: a crawler's CPU is not the stream's.
+        await self._produce(values)
+        with self._workers() as workers:
+            stamps = await self._verdicts(len(pages))
+            # Without the start, when kernels are loaded and groups formed.
+            middle = np.sort(stamps)[len(stamps) // 4 :]
+            rate = (len(middle) - 1) / ((middle[-1] - middle[0]) / 1000)
+            used = {name: _cpu_seconds(process.pid) for name, process in workers.items()}
+            messages, sizes = await self._traffic(len(pages))
+            load = rate / 4
+            more = (values * (1 + int(load * seconds / len(values))))[: int(load * seconds)]
+            # From the middle of the crawl: nearly all are known by now, so some bytes are changed.
+            fresh = [value + b"" for value in more]
+            p50, p99 = await self._latencies(fresh, load, len(pages))
+        shares = {name: spent / len(pages) * 1e6 for name, spent in used.items()}
+        return rate, p50, p99, load, shares, messages, sizes
+
+    @contextmanager
+    def _workers(self) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
+        environment = os.environ | {variable: value for variable, value, _ in self._settings.describe()}
+        workers = {}
+        for number, name in enumerate(SERVICES):
+            own = {"NEARDUP_STATE": str(self._directory / name), "NEARDUP_WEB_PORT": str(16_066 + number)}
+            command = [str(Path(sys.executable).with_name("neardup")), "worker", name]
+            with (self._directory / f"{name}.log").open("wb") as log:
+                workers[name] = subprocess.Popen(command, env=environment | own, stdout=log, stderr=log)
+        try:
+            yield workers
+        finally:
+            for process in workers.values():
+                process.terminate()
+            for process in workers.values():
+                process.wait(60)
+
+    async def _produce(self, values: list[bytes]) -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=self._settings.broker, max_batch_size=1 << 20)
+        await producer.start()
+        sent = [
+            await producer.send(self._topics.pages, value, partition=number % self._settings.page_partitions)
+            for number, value in enumerate(values)
+        ]
+        await asyncio.gather(*sent)
+        await producer.stop()
+
+    async def _verdicts(self, count: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """When each document got its first verdict, by the aggregator's clock."""
+        first: dict[str, int] = {}
+        consumer = await self._consumer()
+        while len(first) < count:
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                for record in records:
+                    first.setdefault(read_verdict(record.value).document, record.timestamp)
+        await consumer.stop()
+        return np.array(list(first.values()), np.int64)
+
+    async def _latencies(self, values: list[bytes], load: float, before: int) -> tuple[float, float]:
+        """Send at this load; from a page's timestamp to its first verdict's."""
+        consumer = await self._consumer(at_end=True)
+        producer = AIOKafkaProducer(bootstrap_servers=self._settings.broker)
+        await producer.start()
+        waits: dict[str, float] = {}
+        sending = asyncio.create_task(self._send_at(producer, values, load))
+        while len(waits) < len(values):
+            for records in (await consumer.getmany(timeout_ms=200)).values():
+                for record in records:
+                    verdict = read_verdict(record.value)
+                    waits.setdefault(verdict.document, verdict.latency_ms or 0.0)
+        await sending
+        await producer.stop()
+        await consumer.stop()
+        settled = np.array(list(waits.values()))[len(waits) // 10 :]
+        return float(np.percentile(settled, 50)), float(np.percentile(settled, 99))
+
+    async def _send_at(self, producer: AIOKafkaProducer, values: list[bytes], load: float) -> None:
+        started = time.perf_counter()
+        for number, value in enumerate(values):
+            await producer.send(self._topics.pages, value, partition=number % self._settings.page_partitions)
+            ahead = number / load - (time.perf_counter() - started)
+            if ahead > 0.002:
+                await asyncio.sleep(ahead)
+
+    async def _consumer(self, *, at_end: bool = False) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._settings.broker, auto_offset_reset="earliest")
+        await consumer.start()
+        partitions = [TopicPartition(self._topics.verdicts, n) for n in range(self._settings.verdict_partitions)]
+        consumer.assign(partitions)
+        if at_end:
+            await consumer.seek_to_end(*partitions)
+        return consumer
+
+    async def _traffic(self, count: int) -> tuple[dict[str, float], dict[str, float]]:
+        """Messages and bytes a page, by topic; bytes only where the broker's files are ours to see."""
+        consumer = await self._consumer()
+        messages, sizes = {}, {}
+        for spec in topic_specs(self._settings):
+            ends = await consumer.end_offsets([TopicPartition(spec.name, n) for n in range(spec.partitions)])
+            name = spec.name.rpartition(".")[2].replace("-", "_")
+            messages[name] = sum(ends.values()) / count
+            files = list((self._directory / "kafka").rglob(f"{spec.name}-*/*.log"))
+            if files:
+                sizes[name] = sum(file.stat().st_size for file in files) / count
+        await consumer.stop()
+        return messages, sizes
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

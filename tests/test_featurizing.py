@@ -1,0 +1,64 @@
+"""Pieces made in other processes are the pieces made here."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from neardup.featurizing import PIECE, Featurizing, Piece
+from neardup.flip_model import simulated_model
+from neardup.log.memory import MemoryRecord
+from neardup.page import write_page
+from neardup.sample import sample_crawl
+from neardup.signature import Signatures
+
+COUNT = 3 * PIECE + 5
+
+
+@pytest.fixture(scope="module")
+def records() -> list[MemoryRecord]:
+    values = [write_page(made.page) for made in sample_crawl(COUNT, seed=2, mean_bytes=8000)]
+    values[PIECE + 3] = b'{"url": 7}'
+    values[COUNT - 1] = b""
+    return [MemoryRecord("pages", 1, 10 + n, 1000 + n, None, value, ()) for n, value in enumerate(values)]
+
+
+@pytest.fixture(scope="module")
+def pooled(records: list[MemoryRecord]) -> Iterator[list[Piece]]:
+    featurizing = Featurizing(Signatures(), simulated_model(), processes=2)
+    yield featurizing.pieces(records)
+    featurizing.close()
+
+
+def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], pooled: list[Piece]) -> None:
+    alone = Featurizing(Signatures(), simulated_model()).piece(records)
+    assert [url for piece in pooled for url in piece.documents["url"]] == alone.documents["url"]
+    for column in ("id", "fingerprint", "checksums", "sketch", "words"):
+        together = np.concatenate([piece.documents[column] for piece in pooled])
+        assert np.array_equal(together, alone.documents[column]), column
+    assert np.array_equal(np.concatenate([piece.bands for piece in pooled]), alone.bands)
+    levels = [piece.levels for piece in pooled if piece.levels is not None]
+    assert np.array_equal(np.concatenate(levels), alone.levels)
+    assert [page for piece in pooled for page in piece.skipped] == alone.skipped
+
+
+def test_what_is_no_page_is_named_by_its_place(pooled: list[Piece]) -> None:
+    rejected = [each for piece in pooled for each in piece.rejected]
+    assert [(number, error.reason) for number, error in rejected] == [
+        (PIECE + 3, "invalid-page"),
+        (COUNT - 1, "invalid-page"),
+    ]
+
+
+def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
+    featurizing = Featurizing(Signatures(), None, processes=2)
+    [piece] = featurizing.pieces(records[:PIECE])
+    assert featurizing._pool is None
+    assert piece.levels is None
+    assert piece.bands.shape == (len(piece.documents["url"]), 16)
+
+
+def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:
+    [piece] = Featurizing(Signatures(), simulated_model()).pieces(records[-1:])
+    assert piece.bands.shape == (0, 16)
+    assert len(piece.documents["url"]) == 0
