@@ -60,7 +60,7 @@ def test_forgotten_and_expired_pages_are_not_compared_with() -> None:
 def test_a_page_over_a_limit_is_an_error_and_the_next_one_is_not() -> None:
     settings = Settings(tables=4, bands="4x8", processes=1, page_tokens=30, over_limit="reject")
     with Deduplicator(settings=settings) as known:
-        with pytest.raises(InvalidPage, match="https://a.example/"):
+        with pytest.raises(InvalidPage, match=r"https://a\.example/"):
             known.add(page("https://a.example/"))
         assert (
             known.add(page("https://b.example/", "Take flour, two eggs and a cup of milk, then stir.")).verdict

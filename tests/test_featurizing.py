@@ -38,6 +38,7 @@ def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], 
         assert np.array_equal(together, alone.documents[column]), column
     assert np.array_equal(np.concatenate([piece.bands for piece in pooled]), alone.bands)
     levels = [piece.levels for piece in pooled if piece.levels is not None]
+    assert alone.levels is not None
     assert np.array_equal(np.concatenate(levels), alone.levels)
     assert [page for piece in pooled for page in piece.skipped] == alone.skipped
 

@@ -1,0 +1,137 @@
+"""`neardup dedup` as people use it: files in, verdicts out, again the next day."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services.workers import BIN
+
+PAGES = 300
+
+
+def neardup(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [str(BIN / "neardup"), *map(str, arguments)]
+    environment = os.environ | {"NEARDUP_PROCESSES": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample crawl, its truth, and the same pages in two files."""
+    directory = tmp_path_factory.mktemp("crawl")
+    made = neardup(
+        "sample", "--pages", PAGES, "--seed", 4, "--mean-bytes", 8000, "--out", directory / "pages.jsonl",
+        "--truth", directory / "truth.jsonl",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    lines = (directory / "pages.jsonl").read_bytes().splitlines(keepends=True)  # text has more kinds of line ends
+    (directory / "monday.jsonl").write_bytes(b"".join(lines[:200]))
+    (directory / "tuesday.jsonl").write_bytes(b"".join(lines[200:]))
+    return directory
+
+
+def last(path: Path) -> dict[str, dict[str, Any]]:
+    verdicts = [json.loads(line) for line in path.read_text().splitlines()]
+    return {each["document"]: each for each in sorted(verdicts, key=lambda each: each["revision"])}
+
+
+def kinds(path: Path) -> list[str]:
+    found = last(path)
+    return [found[f"0:{number}"]["verdict"] for number in range(len(found))]
+
+
+@pytest.fixture(scope="module")
+def whole(crawl: Path) -> list[str]:
+    """The verdicts of one run over everything."""
+    done = neardup("dedup", crawl / "pages.jsonl", "--out", crawl / "whole.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    found = kinds(crawl / "whole.jsonl")
+    assert (summary["pages"], len(found)) == (PAGES, PAGES)
+    assert summary["by_kind"] == {kind: found.count(kind) for kind in ("unique", "duplicate", "skipped")}
+    return found
+
+
+def test_its_verdicts_are_right(crawl: Path, whole: list[str]) -> None:
+    scored = neardup("score", crawl / "whole.jsonl", crawl / "truth.jsonl", "--json")
+    assert scored.returncode == 0, scored.stderr
+    overall = json.loads(scored.stdout.splitlines()[0])
+    overall = overall.get("all", overall)
+    assert overall["precision"] >= 0.99
+    assert overall["recall"] >= 0.9
+
+
+def test_the_next_day_goes_on_with_the_state(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+    for day in ("monday", "tuesday", "tuesday"):  # what was taken is not taken again
+        done = neardup("dedup", crawl / f"{day}.jsonl", "--state", tmp_path / "state", "--out", tmp_path / "out.jsonl")
+        assert done.returncode == 0, done.stderr
+    assert "0 pages" in done.stdout
+    assert kinds(tmp_path / "out.jsonl") == whole
+    done = neardup(
+        "dedup", crawl / "monday.jsonl", "--again", "--state", tmp_path / "state", "--out", tmp_path / "more"
+    )
+    assert "0 unique" not in done.stdout
+    assert {verdict["verdict"] for verdict in last(tmp_path / "more").values()} == {"duplicate", "skipped"}
+
+
+def test_ctrl_c_leaves_a_state_that_goes_on(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+    arguments = ("--state", str(tmp_path / "state"), "--out", str(tmp_path / "out.jsonl"))
+    process = subprocess.Popen(
+        [str(BIN / "neardup"), "dedup", "-", *arguments],
+        env=os.environ | {"NEARDUP_PROCESSES": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    process.stdin.write((crawl / "monday.jsonl").read_bytes())
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.stdin.close()
+    assert process.wait(60) == 130
+    assert b"run it again to go on" in process.stderr.read()
+    process.stderr.close()
+    taken = len(last(tmp_path / "out.jsonl"))
+    lines = (crawl / "pages.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "rest.jsonl").write_bytes(b"".join(lines[taken:]))
+    done = neardup("dedup", tmp_path / "rest.jsonl", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert kinds(tmp_path / "out.jsonl") == whole
+
+
+def test_items_that_cannot_be_used_are_listed_and_the_rest_goes_on(tmp_path: Path) -> None:
+    good = {"url": "https://a.example/", "text": "one two three four five six seven eight nine ten eleven twelve"}
+    (tmp_path / "in.jsonl").write_text(
+        json.dumps(good) + "\nnot json\n" + json.dumps(good | {"url": "https://b.example/"})
+    )
+    done = neardup(
+        "dedup", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--dead-letters", tmp_path / "letters.jsonl"
+    )
+    assert done.returncode == 3, done
+    assert "not usable: 1" in done.stdout
+    [letter] = [json.loads(line) for line in (tmp_path / "letters.jsonl").read_text().splitlines()]
+    assert (letter["number"], "JSON" in letter["reason"]) == (2, True)
+    assert kinds(tmp_path / "out.jsonl") == ["unique", "duplicate"]
+
+
+def test_verdicts_go_to_standard_output_and_the_summary_does_not(crawl: Path) -> None:
+    done = neardup("dedup", crawl / "tuesday.jsonl")
+    assert all(line.startswith("{") for line in done.stdout.splitlines())
+    assert "100 pages" in done.stderr
+
+
+def test_a_missing_input_is_one_clear_line(tmp_path: Path) -> None:
+    done = neardup("dedup", tmp_path / "nothing.jsonl")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.stderr
