@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_three, hash_words
+from neardup.kernels.hashing import hash_threes, hash_words
 
 
 @njit(nogil=True, cache=True)
@@ -19,51 +19,80 @@ def ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     """The hash of every n successive tokens, in order, repeats included; n = 1 is the tokens themselves."""
     if n == 1:
         return tokens
+    if n == 3:  # by far the commonest
+        return hash_threes(tokens)
     count = max(tokens.size - n + 1, 0)
     out = np.empty(count, dtype=np.uint64)
-    if n == 3:  # by far the commonest: spare it the loop over words
-        for i in range(count):
-            out[i] = hash_three(tokens[i], tokens[i + 1], tokens[i + 2])
-        return out
     for i in range(count):
         out[i] = hash_words(tokens, i, i + n, np.uint64(0))
     return out
 
 
+_SIEVE_BITS = 11
+
+
 @njit(nogil=True, cache=True)
 def _table_bits(count: int) -> int:
     bits = 4
-    while (1 << bits) < 2 * count:
+    while (1 << bits) < 4 * count:  # so that few hashes find their slot taken, which is a branch not foreseen
         bits += 1
     return bits
 
 
 @njit(nogil=True, cache=True)
-def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
-    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
-    bits = _table_bits(hashes.size)
-    shift = np.uint64(64 - bits)
-    mask = (1 << bits) - 1
-    table = np.zeros(1 << bits, dtype=np.uint64)
-    out = np.empty(hashes.size, dtype=np.uint64)
-    count = 0
-    zero_seen = False
+def _sieve(hashes: NDArray[np.uint64], salt: np.uint64, out: NDArray[np.uint64]) -> int:
+    # Drops most repeats, without a branch, in a table that stays in the nearest cache: a slot keeps only the last hash
+    # that came to it, so a repeat is missed where another came between. Slot 0 starts with a hash that belongs
+    # elsewhere (2^63 times anything odd is 2^63), as 0 belongs there.
+    table = np.zeros(1 << _SIEVE_BITS, dtype=np.uint64)
+    table[0] = np.uint64(1) << np.uint64(63)
+    count = np.uint64(0)
     for i in range(hashes.size):
         h = hashes[i]
-        if h == 0:  # zero marks a free slot
-            if not zero_seen:
-                zero_seen = True
-                out[count] = h
-                count += 1
-            continue
-        slot = np.int64(h * salt >> shift)
-        while table[slot] != 0 and table[slot] != h:
-            slot = (slot + 1) & mask
-        # No branch on whether it is new: nothing could predict it.
+        slot = h * salt >> np.uint64(64 - _SIEVE_BITS)
         out[count] = h
-        count += table[slot] == 0
+        count += np.uint64(table[slot] != h)
         table[slot] = h
-    return out[:count]
+    return np.int64(count)
+
+
+@njit(nogil=True, cache=True)
+def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
+    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
+    out = np.empty(hashes.size, dtype=np.uint64)
+    left = out[: _sieve(hashes, salt, out)]
+    bits = _table_bits(left.size)
+    shift = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    count = np.uint64(0)
+    zero_seen = False
+    for i in range(left.size):
+        h = left[i]
+        if h == 0:  # zero marks a free slot
+            out[count] = h
+            count += np.uint64(not zero_seen)
+            zero_seen = True
+            continue
+        slot = h * salt >> shift
+        while table[slot] != 0 and table[slot] != h:
+            slot = slot + np.uint64(1) & mask
+        out[count] = h
+        count += np.uint64(table[slot] == 0)
+        table[slot] = h
+    return out[: np.int64(count)]
+
+
+@njit(nogil=True, cache=True)
+def sorted_ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
+    """The distinct `ngrams`, sorted. For the few of a sketch, where np.unique would take longer to call than to run."""
+    grams = np.sort(ngrams(tokens, n))
+    count = 0
+    for i in range(grams.size):
+        if i == 0 or grams[i] != grams[i - 1]:
+            grams[count] = grams[i]
+            count += 1
+    return grams[:count]
 
 
 @njit(nogil=True, cache=True)
