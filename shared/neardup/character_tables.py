@@ -56,6 +56,7 @@ class Tables:
     stage1: NDArray[np.uint16]
     stage2: NDArray[np.int32]
     mapping: NDArray[np.uint32]
+    compositions: NDArray[np.uint32]
     reference_keys: NDArray[np.uint64]
     reference_codes: NDArray[np.uint32]
     tag_keys: NDArray[np.uint64]
@@ -73,6 +74,7 @@ def tables() -> Tables:
         stage1=arrays["stage1"],
         stage2=arrays["stage2"],
         mapping=arrays["mapping"],
+        compositions=arrays["compositions"],
         reference_keys=arrays["reference_keys"],
         reference_codes=arrays["reference_codes"],
         tag_keys=keys,

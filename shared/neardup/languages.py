@@ -1,7 +1,6 @@
 """Stop words of a few languages, telling a language by them, and stems (Snowball), each cached per distinct word."""
 
 import threading
-import unicodedata
 from functools import cache
 from typing import Any, Final
 
@@ -9,6 +8,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from neardup.composition import composed, decomposed
 from neardup.errors import SettingsError
 from neardup.kernels.murmur import SLACK, hash_token
 from neardup.kernels.shingling import marks
@@ -92,8 +92,8 @@ class Stems:
 
     def _stem(self, word: str) -> int:
         # Snowball knows composed letters; tokens are decomposed.
-        stem = self._stemmer.stemWord(unicodedata.normalize("NFC", word))
-        data = np.frombuffer(unicodedata.normalize("NFD", stem).encode() + bytes(SLACK), dtype=np.uint8)
+        stem = self._stemmer.stemWord(composed(word))
+        data = np.frombuffer(decomposed(stem).encode() + bytes(SLACK), dtype=np.uint8)
         return int(hash_token(data, 0, data.size - SLACK))
 
 
