@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from neardup.composition import composed, decomposed
 from neardup.errors import SettingsError
 from neardup.kernels.murmur import SLACK, hash_token
-from neardup.kernels.shingling import marks
+from neardup.kernels.shingling import marks, word_table
 from neardup.tokens import Tokens, tokens_of_text
 
 STOP_WORDS: Final[dict[str, str]] = {
@@ -32,18 +32,20 @@ STOP_WORDS: Final[dict[str, str]] = {
 
 _MOST_STEMS: Final = 1_000_000
 
+_TABLE_BITS: Final = 12
+"""Slots for ten times the stop words of all languages, in a table that fits the nearest cache."""
+
 
 class WordSet:
     """A fixed set of words, to mark tokens by."""
 
     def __init__(self, words: str) -> None:
         self.hashes: Final[NDArray[np.uint64]] = np.unique(tokens_of_text(words).hashes)
-        self._filter = np.zeros(1 << 16, dtype=np.uint8)
-        self._filter[(self.hashes >> np.uint64(48)).astype(np.int64)] = 1
+        self._table = word_table(self.hashes, _TABLE_BITS)
 
     def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which tokens are in the set."""
-        found: NDArray[np.bool_] = marks(self._filter, self.hashes, hashes)
+        found: NDArray[np.bool_] = marks(self._table, _TABLE_BITS, hashes)
         return found
 
 

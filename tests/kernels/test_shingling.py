@@ -50,11 +50,10 @@ def test_places_among_sorted_keys(keys: list[int], values: list[int]) -> None:
 
 @given(VALUES, VALUES)
 def test_marks_of_a_set(keys: list[int], values: list[int]) -> None:
-    bits = np.zeros(1 << 16, dtype=np.uint8)
-    for key in keys:
-        bits[key >> 48] = 1
-    comp = shingling.marks(bits, array(sorted(set(keys))), array(values))
-    assert comp.tolist() == [value in keys for value in values]
+    words = sorted(set(keys) - {0})
+    table = shingling.word_table(array(words), 7)
+    comp = shingling.marks(table, 7, array(values))
+    assert comp.tolist() == [value in words for value in values]
 
 
 @given(VALUES, VALUES)

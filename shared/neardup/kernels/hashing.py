@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from neardup.kernels.borrowing import njit_borrowing
+
 P1 = np.uint64(0x9E3779B185EBCA87)
 P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 P3 = np.uint64(0x165667B19E3779F9)
@@ -91,7 +93,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     return avalanche(h)
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64) -> np.uint64:
     """XXH64 of the little-endian bytes of `words[start:end]`."""
     at = start

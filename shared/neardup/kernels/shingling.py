@@ -138,13 +138,30 @@ def places(sorted_keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArr
 
 
 @njit(nogil=True, cache=True)
-def marks(filter_bits: NDArray[np.uint8], keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which hashes are among the sorted keys. `filter_bits` has a 1 at the leading 16 bits of every key."""
-    out = np.zeros(hashes.size, dtype=np.bool_)
+def word_table(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """An open-addressed table of 2^bits slots for `marks`: a key stands at its leading bits or behind. 0 is no key."""
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    for i in range(keys.size):
+        slot = keys[i] >> np.uint64(64 - bits)
+        while table[slot] != 0:
+            slot = slot + np.uint64(1) & np.uint64(table.size - 1)
+        table[slot] = keys[i]
+    return table
+
+
+@njit(nogil=True, cache=True)
+def marks(table: NDArray[np.uint64], bits: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which hashes are in a `word_table`, which must have free slots, and many of them to be fast."""
+    out = np.empty(hashes.size, dtype=np.bool_)
     for i in range(hashes.size):
-        if filter_bits[np.int64(hashes[i] >> np.uint64(48))]:
-            place = np.searchsorted(keys, hashes[i])
-            out[i] = place < keys.size and keys[place] == hashes[i]
+        h = hashes[i]
+        slot = h >> np.uint64(64 - bits)
+        there = table[slot]
+        # Added up, so that it is one branch: seldom taken, while neither part of it could be predicted.
+        while np.uint64(there == h) + np.uint64(there == 0) == 0:
+            slot = slot + np.uint64(1) & np.uint64(table.size - 1)
+            there = table[slot]
+        out[i] = (there == h) & (h != 0)
     return out
 
 
@@ -192,25 +209,24 @@ def spots(tokens: NDArray[np.uint64], stop: NDArray[np.bool_], distance: int, ch
 
     Distances are counted in words that are no stop words. Too near the end there is no chain.
     """
-    plain = np.empty(tokens.size, dtype=np.uint64)  # the words that are no stop words
-    count = 0
+    # Sorted into two lists without a branch, as which word is a stop word cannot be predicted.
+    plain = np.empty(tokens.size, dtype=np.uint64)
+    anchors = np.empty(tokens.size, dtype=np.uint64)
+    passed = np.empty(tokens.size, dtype=np.int64)  # plain words before each anchor
+    count = np.uint64(0)
+    found = np.uint64(0)
     for i in range(tokens.size):
         plain[count] = tokens[i]
-        count += not stop[i]
-    out = np.empty(tokens.size, dtype=np.uint64)
+        anchors[found] = tokens[i]
+        passed[found] = np.int64(count)
+        found += np.uint64(stop[i])
+        count += np.uint64(not stop[i])
+    reach = np.int64(count) - (distance - 1) - (chain - 1) * distance
     words = np.empty(chain + 1, dtype=np.uint64)
-    found = 0
-    passed = 0
-    for i in range(tokens.size):
-        if not stop[i]:
-            passed += 1
-            continue
-        first = passed + distance - 1
-        if first + (chain - 1) * distance >= count:
-            break
-        words[0] = tokens[i]
+    out = anchors[: np.searchsorted(passed[: np.int64(found)], reach)]
+    for i in range(out.size):
+        words[0] = anchors[i]
         for j in range(chain):
-            words[j + 1] = plain[first + j * distance]
-        out[found] = hash_words(words, 0, chain + 1, np.uint64(0))
-        found += 1
-    return out[:found]
+            words[j + 1] = plain[passed[i] + distance - 1 + j * distance]
+        out[i] = hash_words(words, 0, chain + 1, np.uint64(0))
+    return out
