@@ -36,6 +36,12 @@ def pack(words: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(words)}Q", *words)
 
 
+def ascii_block(block: bytes) -> tuple[bytes, int, int]:
+    """Lower case, the bits of letters and digits, the bits of bytes that are not ASCII."""
+    words = sum(1 << i for i, byte in enumerate(block) if chr(byte).isascii() and chr(byte).isalnum())
+    return block.lower(), words, sum(1 << i for i, byte in enumerate(block) if byte >= 0x80)
+
+
 def canonical_tokens(data: bytes, ngram: int) -> list[str]:
     """Fold and decompose every character, order the marks, cut."""
     pieces = [piece for char in data.decode("utf-8", "replace") for piece in _pieces(char)]

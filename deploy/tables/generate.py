@@ -81,6 +81,18 @@ def characters() -> dict[str, np.ndarray]:
     return {"stage1": stage1.astype(np.uint16).ravel(), "stage2": rows.ravel(), "mapping": np.array(mapping, np.uint32)}
 
 
+def compositions() -> dict[str, np.ndarray]:
+    """Rows (letter, mark, what NFC makes of the two), for letters that tokens can have. No Hangul: it has no table."""
+    rows = []
+    for code in range(0x110000):
+        char = chr(code)
+        parts = unicodedata.decomposition(char).split()
+        is_pair = len(parts) == 2 and unicodedata.normalize("NFC", char) == char
+        if is_pair and canonical(code) == unicodedata.normalize("NFD", char):
+            rows.append([*(int(part, 16) for part in parts), code])
+    return {"compositions": np.array(rows, dtype=np.uint32)}
+
+
 def name_key(name: str) -> int:
     """The key of a name: FNV over its bytes, as the kernel computes it on the way."""
     key = 7
@@ -110,7 +122,7 @@ def main() -> None:
     """Write the file and say what is in it."""
     path = Path(sys.argv[1])
     version = unicodedata.unidata_version
-    arrays: dict[str, Any] = {"unicode": np.array(version), **characters(), **references()}
+    arrays: dict[str, Any] = {"unicode": np.array(version), **characters(), **compositions(), **references()}
     np.savez_compressed(path, **arrays)
     print(f"{path}: Unicode {version}, {path.stat().st_size} bytes")
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels import markup, references, tokenizing
+from neardup.kernels import markup, references
 
 FILE: Final = Path(__file__).with_name("character_tables.npz")
 
@@ -56,7 +56,7 @@ class Tables:
     stage1: NDArray[np.uint16]
     stage2: NDArray[np.int32]
     mapping: NDArray[np.uint32]
-    folded: NDArray[np.uint8]
+    compositions: NDArray[np.uint32]
     reference_keys: NDArray[np.uint64]
     reference_codes: NDArray[np.uint32]
     tag_keys: NDArray[np.uint64]
@@ -68,17 +68,13 @@ def tables() -> Tables:
     """Read the file that came with the package."""
     with np.load(FILE) as stored:
         arrays = {name: stored[name] for name in stored.files}
-    folded = np.zeros(256, dtype=np.uint8)
-    folded[128:] = tokenizing.OTHER
-    for byte in b"0123456789abcdefghijklmnopqrstuvwxyz":
-        folded[byte] = folded[byte & 0xDF if byte > 64 else byte] = byte
     keys, flags = _tag_table()
     return Tables(
         unicode=str(arrays["unicode"]),
         stage1=arrays["stage1"],
         stage2=arrays["stage2"],
         mapping=arrays["mapping"],
-        folded=folded,
+        compositions=arrays["compositions"],
         reference_keys=arrays["reference_keys"],
         reference_codes=arrays["reference_codes"],
         tag_keys=keys,

@@ -75,7 +75,7 @@ class FeatureChoices:
 def features_of(tokens: Tokens, choices: FeatureChoices) -> Features:
     """The features of a document. Raises nothing."""
     words = _selected(tokens, choices)
-    grams = [ngrams(words, n) for n in choices.phrases]
+    grams = [words if n == 1 else ngrams(words, n) for n in choices.phrases]
     hashes = grams[0] if len(grams) == 1 else np.concatenate(grams)
     if choices.weighting == PRESENCE:
         return Features(distinct(hashes, SALT), None)

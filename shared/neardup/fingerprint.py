@@ -1,12 +1,15 @@
 """Fingerprints: simhash of weighted features (Manku 2007 §2, Sood 2011 §4), and how far two are apart."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.features import Features
-from neardup.kernels.simhashing import SPREAD, signs, vote, vote_equal
+from neardup.kernels.simhashing import simhash
+
+_EQUAL: Final = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,8 @@ class Fingerprint:
 def fingerprint_of(features: Features, width: int = 64) -> Fingerprint:
     """Simhash of `width` bits, 32 to 128. Without features every vote is 0 and every bit 1: skip such documents."""
     assert 32 <= width <= 128
-    if features.weights is None:
-        weights = vote_equal(features.hashes, SPREAD, width)
-    else:
-        weights = vote(features.hashes, features.weights, width)
-    low, high = signs(weights).tolist()
-    return Fingerprint(high << 64 | low, weights)
+    votes, low, high = simhash(features.hashes, _EQUAL if features.weights is None else features.weights, width)
+    return Fingerprint(int(high) << 64 | int(low), votes)
 
 
 def hamming(a: int, b: int) -> int:

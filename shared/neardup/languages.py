@@ -1,7 +1,6 @@
 """Stop words of a few languages, telling a language by them, and stems (Snowball), each cached per distinct word."""
 
 import threading
-import unicodedata
 from functools import cache
 from typing import Any, Final
 
@@ -9,9 +8,10 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from neardup.composition import composed, decomposed
 from neardup.errors import SettingsError
 from neardup.kernels.murmur import SLACK, hash_token
-from neardup.kernels.shingling import marks
+from neardup.kernels.shingling import marks, word_table
 from neardup.tokens import Tokens, tokens_of_text
 
 STOP_WORDS: Final[dict[str, str]] = {
@@ -32,18 +32,20 @@ STOP_WORDS: Final[dict[str, str]] = {
 
 _MOST_STEMS: Final = 1_000_000
 
+_TABLE_BITS: Final = 12
+"""Slots for ten times the stop words of all languages, in a table that fits the nearest cache."""
+
 
 class WordSet:
     """A fixed set of words, to mark tokens by."""
 
     def __init__(self, words: str) -> None:
         self.hashes: Final[NDArray[np.uint64]] = np.unique(tokens_of_text(words).hashes)
-        self._filter = np.zeros(1 << 16, dtype=np.uint8)
-        self._filter[(self.hashes >> np.uint64(48)).astype(np.int64)] = 1
+        self._table = word_table(self.hashes, _TABLE_BITS)
 
     def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which tokens are in the set."""
-        found: NDArray[np.bool_] = marks(self._filter, self.hashes, hashes)
+        found: NDArray[np.bool_] = marks(self._table, _TABLE_BITS, hashes)
         return found
 
 
@@ -92,8 +94,8 @@ class Stems:
 
     def _stem(self, word: str) -> int:
         # Snowball knows composed letters; tokens are decomposed.
-        stem = self._stemmer.stemWord(unicodedata.normalize("NFC", word))
-        data = np.frombuffer(unicodedata.normalize("NFD", stem).encode() + bytes(SLACK), dtype=np.uint8)
+        stem = self._stemmer.stemWord(composed(word))
+        data = np.frombuffer(decomposed(stem).encode() + bytes(SLACK), dtype=np.uint8)
         return int(hash_token(data, 0, data.size - SLACK))
 
 

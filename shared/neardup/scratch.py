@@ -17,17 +17,23 @@ _KEPT_BYTES = 64 * 2**20
 """A buffer that one huge page needed is not kept."""
 
 
-class Scratch(threading.local):
+class _Buffers(threading.local):
+    def __init__(self) -> None:
+        self.by_name: dict[str, NDArray[Any]] = {}
+
+
+class Scratch:
     """Each thread sees its own buffers."""
 
     def __init__(self) -> None:
-        self._buffers: dict[str, NDArray[Any]] = {}
+        self._buffers = _Buffers()
 
     def room(self, name: str, size: int, dtype: type[np.generic]) -> NDArray[Any]:
         """At least `size` elements, with whatever was left in them. Valid until the thread asks for `name` again."""
-        buffer = self._buffers.get(name)
+        buffers = self._buffers.by_name
+        buffer = buffers.get(name)
         if buffer is None or buffer.size < size:
             buffer = np.empty(size + size // 2, dtype=dtype)
             if buffer.nbytes <= _KEPT_BYTES:
-                self._buffers[name] = buffer
+                buffers[name] = buffer
         return buffer

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels import sketching
-from neardup.kernels.shingling import common, ngrams
+from neardup.kernels.shingling import common, sorted_ngrams
 
 MOST: Final = 100
 """V_i is expected to have at most this many elements, and more than half as many once the document has more."""
@@ -100,5 +100,5 @@ def resemblance_by_mips(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:
 
 def super_shingles(sketch: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
     """Shingles of the sorted sketch, `size` at a time. Sharing one makes a resemblance likely; for long documents."""
-    found: NDArray[np.uint64] = np.unique(ngrams(sketch, size))
+    found: NDArray[np.uint64] = sorted_ngrams(sketch, size)
     return found

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.character_tables import tables
-from neardup.kernels.murmur import hash_tokens
 from neardup.kernels.tokenizing import MAX_NGRAM, tokenize
 from neardup.scratch import Scratch
 
@@ -17,12 +16,14 @@ _scratch = Scratch()
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A document's tokens in order: their hashes and, while the thread reads no other page, their bytes."""
+    """A document's tokens in order: their hashes and, while the thread reads no other page, their bytes.
+
+    In `places` the first half says where in `canonical` each token starts, the second where it ends.
+    """
 
     hashes: NDArray[np.uint64]
     canonical: NDArray[np.uint8]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
+    places: NDArray[np.int32]
     cut: bool
 
     def __len__(self) -> int:
@@ -30,7 +31,8 @@ class Tokens:
 
     def word(self, i: int) -> str:
         """The i-th token as text."""
-        return self.canonical[self.starts[i] : self.ends[i]].tobytes().decode()
+        start, end = self.places[i], self.places[self.places.size // 2 + i]
+        return self.canonical[start:end].tobytes().decode()
 
     def words(self) -> list[str]:
         """All tokens as text. A Python loop: for people and tests, not for the hot path."""
@@ -42,29 +44,14 @@ def tokens_of(utf8: NDArray[np.uint8], *, character_ngram: int = 2, limit: int =
     assert 1 <= character_ngram <= MAX_NGRAM
     assert 0 <= limit <= UNLIMITED
     known = tables()
-    size = utf8.size
+    room = utf8.size
     while True:
-        out = _scratch.room("canonical", size + size // 2 + 512, np.uint8)
-        starts = _scratch.room("starts", size // 2 + 512, np.int32)
-        ends = _scratch.room("ends", size // 2 + 512, np.int32)
-        count, used = tokenize(
-            utf8,
-            known.stage1,
-            known.stage2,
-            known.mapping,
-            known.folded,
-            character_ngram,
-            limit,
-            out,
-            starts,
-            ends,
-        )
+        out = _scratch.room("canonical", room + room // 2 + 512, np.uint8)
+        places = _scratch.room("places", room + 1024, np.int32)
+        hashes, count = tokenize(utf8, known.stage1, known.stage2, known.mapping, character_ngram, limit, out, places)
         if count >= 0:
-            break
-        size = 2 * size + 512
-    kept = min(count, limit)
-    starts, ends = starts[:kept], ends[:kept]
-    return Tokens(hash_tokens(out, starts, ends), out[:used], starts, ends, count > limit)
+            return Tokens(hashes, out, places, count > limit)
+        room = 2 * room + 512
 
 
 def tokens_of_text(text: str, *, character_ngram: int = 2) -> Tokens:

@@ -44,8 +44,8 @@ def run(*, full: bool) -> list[Result]:
     texts = _texts(signatures, pages)
     peer_texts = texts[: len(texts) if full else 60]
     share = sum(map(len, peer_texts)) / sum(map(len, texts))
-    text, rensa = _best([lambda: _sketch(texts), lambda: _rensa(texts)], rounds)
-    (datasketch,) = _best([lambda: _datasketch(peer_texts)], 2)
+    works = [lambda: _sketch(texts), lambda: _rensa(texts), lambda: _datasketch(peer_texts)]
+    text, rensa, datasketch = _best(works, rounds)
     size = sum(len(page.html or b"") for page in pages)
     words = sum(text.count(" ") + 1 for text in texts)
     return [

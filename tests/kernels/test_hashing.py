@@ -37,6 +37,14 @@ def test_tokens_hash_as_the_library_does(data: bytes, skipped: int) -> None:
     assert int(murmur.hash_token(array, start, len(data))) == naive.murmur3(data[start:])
 
 
+@given(st.lists(st.binary(max_size=40), max_size=300))
+def test_many_tokens_hash_as_each_does(tokens: list[bytes]) -> None:
+    data = np.frombuffer(b"".join(tokens) + b"x" * murmur.SLACK, dtype=np.uint8)
+    ends = np.cumsum([len(token) for token in tokens]).astype(np.int32)
+    starts = ends - np.array([len(token) for token in tokens], dtype=np.int32)
+    assert murmur.hash_tokens(data, starts, ends).tolist() == [naive.murmur3(token) for token in tokens]
+
+
 def test_published_vectors() -> None:
     empty = np.zeros(0, dtype=np.uint8)
     abc = np.frombuffer(b"abc", dtype=np.uint8)

@@ -20,9 +20,19 @@ def test_ngrams(values: list[int], n: int) -> None:
     assert shingling.ngrams(array(values), n).tolist() == naive.ngrams(values, n)
 
 
+@given(VALUES, st.integers(1, 9))
+def test_sorted_ngrams(values: list[int], n: int) -> None:
+    assert shingling.sorted_ngrams(array(values), n).tolist() == sorted(set(naive.ngrams(values, n)))
+
+
 @given(VALUES, SALTS)
 def test_distinct_keeps_the_order(values: list[int], salt: int) -> None:
     assert shingling.distinct(array(values), np.uint64(salt)).tolist() == naive.distinct(values)
+
+
+def test_distinct_among_more_values_than_the_sieve_has_slots() -> None:
+    values = [naive.xxh64(naive.pack([i * i % 3001])) for i in range(6000)]
+    assert shingling.distinct(array(values), np.uint64(0x9E3779B97F4A7C15)).tolist() == naive.distinct(values)
 
 
 @given(VALUES, SALTS)
@@ -40,11 +50,10 @@ def test_places_among_sorted_keys(keys: list[int], values: list[int]) -> None:
 
 @given(VALUES, VALUES)
 def test_marks_of_a_set(keys: list[int], values: list[int]) -> None:
-    bits = np.zeros(1 << 16, dtype=np.uint8)
-    for key in keys:
-        bits[key >> 48] = 1
-    comp = shingling.marks(bits, array(sorted(set(keys))), array(values))
-    assert comp.tolist() == [value in keys for value in values]
+    words = sorted(set(keys) - {0})
+    table = shingling.word_table(array(words), 7)
+    comp = shingling.marks(table, 7, array(values))
+    assert comp.tolist() == [value in words for value in values]
 
 
 @given(VALUES, VALUES)

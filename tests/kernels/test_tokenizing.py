@@ -45,6 +45,26 @@ def test_no_more_tokens_than_the_limit(text: str, limit: int) -> None:
     assert comp.cut == (len(ref) > limit)
 
 
+# Blocks are of 64 bytes: words that end, start and break off on either side of their borders.
+LONG = st.lists(st.one_of(st.text(st.sampled_from("aZ9 ,"), min_size=50, max_size=80), TEXT), max_size=6).map("".join)
+
+
+@given(LONG, st.integers(0, 70))
+def test_long_texts_equal_the_twins(text: str, limit: int) -> None:
+    ref = naive.canonical_tokens(text.encode(), 2)
+    assert tokens_of_text(text).words() == ref
+    cut = tokens_of(np.frombuffer(text.encode(), dtype=np.uint8), limit=limit)
+    assert cut.words() == ref[:limit]
+    assert cut.cut == (len(ref) > limit)
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 127, 128, 129, 200])
+@pytest.mark.parametrize("end", ["", " ", "é", "漢", "\u0301", "\x80"])
+def test_texts_that_end_at_the_border_of_a_block(size: int, end: str) -> None:
+    text = ("Word and 7 more, " * 20)[:size] + end
+    assert tokens_of_text(text).words() == naive.canonical_tokens(text.encode(), 2)
+
+
 def test_text_that_grows_finds_room() -> None:
     text = "\ufdfa" * 2000 + " ㍿" * 2000  # 3 bytes become 33, and one character four
     assert tokens_of_text(text).words() == naive.canonical_tokens(text.encode(), 2)

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from neardup.kernels.borrowing import njit_borrowing
+
 P1 = np.uint64(0x9E3779B185EBCA87)
 P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 P3 = np.uint64(0x165667B19E3779F9)
@@ -91,7 +93,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     return avalanche(h)
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64) -> np.uint64:
     """XXH64 of the little-endian bytes of `words[start:end]`."""
     at = start
@@ -125,9 +127,23 @@ def hash_word(word: np.uint64, seed: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def hash_three(a: np.uint64, b: np.uint64, c: np.uint64) -> np.uint64:
-    """`hash_words` of three words, seed 0."""
-    return avalanche(_step(_step(_step(P5 + np.uint64(24), a), b), c))
+def hash_threes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`hash_words` of every three successive words, seed 0.
+
+    What is done to a word before it meets the others is done once. Three loops, because in one the multiplications
+    of a hash wait for each other, while turns of a short loop overlap.
+    """
+    mixed = np.empty(words.size, dtype=np.uint64)
+    out = np.empty(max(words.size - 2, 0), dtype=np.uint64)
+    for i in range(words.size):
+        mixed[i] = _round(np.uint64(0), words[i])
+    for i in range(out.size):
+        h = rotate((P5 + np.uint64(24)) ^ mixed[i], 27) * P1 + P4
+        h = rotate(h ^ mixed[i + 1], 27) * P1 + P4
+        out[i] = rotate(h ^ mixed[i + 2], 27) * P1 + P4
+    for i in range(out.size):
+        out[i] = avalanche(out[i])
+    return out
 
 
 @njit(nogil=True, cache=True)

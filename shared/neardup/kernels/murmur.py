@@ -19,6 +19,9 @@ SLACK = 16
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
 
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_AT_ONCE = 128
+
 _MASKS = np.array([(1 << 8 * min(size, 8)) - 1 for size in range(17)], dtype=np.uint64)
 
 
@@ -65,8 +68,36 @@ def hash_token(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def hash_tokens(canonical: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """Of every token's canonical bytes."""
+    """`hash_token` of every token.
+
+    In three short loops over a few tokens at a time, each simple enough for the machine to overlap its turns. In one
+    loop the eight multiplications of a token wait for each other, which takes twice the time.
+    """
     hashes = np.empty(starts.size, dtype=np.uint64)
-    for i in range(starts.size):
-        hashes[i] = hash_token(canonical, np.int64(starts[i]), np.int64(ends[i]))
+    low = np.empty(_AT_ONCE, dtype=np.uint64)
+    high = np.empty(_AT_ONCE, dtype=np.uint64)
+    for done in range(0, starts.size, _AT_ONCE):
+        first = starts[done : done + _AT_ONCE]
+        last = ends[done : done + _AT_ONCE]
+        out = hashes[done : done + _AT_ONCE]
+        longest = np.uint64(0)
+        for i in range(out.size):
+            at = np.uint64(first[i])
+            length = np.uint64(last[i]) - at
+            part = ~(_ALL << (length << np.uint64(3) & np.uint64(63)))
+            low[i] = _load(canonical, at) & (part if length < np.uint64(8) else _ALL)
+            high[i] = _load(canonical, at + np.uint64(8)) & (np.uint64(0) if length < np.uint64(8) else part)
+            longest |= length
+        for i in range(out.size):
+            length = np.uint64(last[i] - first[i])
+            h1 = rotate(low[i] * _C1, 31) * _C2 ^ length
+            h2 = rotate(high[i] * _C2, 33) * _C1 ^ length
+            low[i] = h1 + h2
+            high[i] = h1 + h2 + h2
+        for i in range(out.size):
+            out[i] = _final(low[i]) + _final(high[i])
+        if longest >= np.uint64(16):
+            for i in range(out.size):
+                if last[i] - first[i] >= 16:
+                    out[i] = hash_token(canonical, np.int64(first[i]), np.int64(last[i]))
     return hashes

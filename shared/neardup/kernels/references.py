@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.tokenizing import encode
+from neardup.kernels.utf8 import encode
 
 AMPERSAND = 38
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_three, hash_words
+from neardup.kernels.hashing import hash_threes, hash_words
 
 
 @njit(nogil=True, cache=True)
@@ -19,51 +19,80 @@ def ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     """The hash of every n successive tokens, in order, repeats included; n = 1 is the tokens themselves."""
     if n == 1:
         return tokens
+    if n == 3:  # by far the commonest
+        return hash_threes(tokens)
     count = max(tokens.size - n + 1, 0)
     out = np.empty(count, dtype=np.uint64)
-    if n == 3:  # by far the commonest: spare it the loop over words
-        for i in range(count):
-            out[i] = hash_three(tokens[i], tokens[i + 1], tokens[i + 2])
-        return out
     for i in range(count):
         out[i] = hash_words(tokens, i, i + n, np.uint64(0))
     return out
 
 
+_SIEVE_BITS = 11
+
+
 @njit(nogil=True, cache=True)
 def _table_bits(count: int) -> int:
     bits = 4
-    while (1 << bits) < 2 * count:
+    while (1 << bits) < 4 * count:  # so that few hashes find their slot taken, which is a branch not foreseen
         bits += 1
     return bits
 
 
 @njit(nogil=True, cache=True)
-def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
-    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
-    bits = _table_bits(hashes.size)
-    shift = np.uint64(64 - bits)
-    mask = (1 << bits) - 1
-    table = np.zeros(1 << bits, dtype=np.uint64)
-    out = np.empty(hashes.size, dtype=np.uint64)
-    count = 0
-    zero_seen = False
+def _sieve(hashes: NDArray[np.uint64], salt: np.uint64, out: NDArray[np.uint64]) -> int:
+    # Drops most repeats, without a branch, in a table that stays in the nearest cache: a slot keeps only the last hash
+    # that came to it, so a repeat is missed where another came between. Slot 0 starts with a hash that belongs
+    # elsewhere (2^63 times anything odd is 2^63), as 0 belongs there.
+    table = np.zeros(1 << _SIEVE_BITS, dtype=np.uint64)
+    table[0] = np.uint64(1) << np.uint64(63)
+    count = np.uint64(0)
     for i in range(hashes.size):
         h = hashes[i]
-        if h == 0:  # zero marks a free slot
-            if not zero_seen:
-                zero_seen = True
-                out[count] = h
-                count += 1
-            continue
-        slot = np.int64(h * salt >> shift)
-        while table[slot] != 0 and table[slot] != h:
-            slot = (slot + 1) & mask
-        # No branch on whether it is new: nothing could predict it.
+        slot = h * salt >> np.uint64(64 - _SIEVE_BITS)
         out[count] = h
-        count += table[slot] == 0
+        count += np.uint64(table[slot] != h)
         table[slot] = h
-    return out[:count]
+    return np.int64(count)
+
+
+@njit(nogil=True, cache=True)
+def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
+    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
+    out = np.empty(hashes.size, dtype=np.uint64)
+    left = out[: _sieve(hashes, salt, out)]
+    bits = _table_bits(left.size)
+    shift = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    count = np.uint64(0)
+    zero_seen = False
+    for i in range(left.size):
+        h = left[i]
+        if h == 0:  # zero marks a free slot
+            out[count] = h
+            count += np.uint64(not zero_seen)
+            zero_seen = True
+            continue
+        slot = h * salt >> shift
+        while table[slot] != 0 and table[slot] != h:
+            slot = slot + np.uint64(1) & mask
+        out[count] = h
+        count += np.uint64(table[slot] == 0)
+        table[slot] = h
+    return out[: np.int64(count)]
+
+
+@njit(nogil=True, cache=True)
+def sorted_ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
+    """The distinct `ngrams`, sorted. For the few of a sketch, where np.unique would take longer to call than to run."""
+    grams = np.sort(ngrams(tokens, n))
+    count = 0
+    for i in range(grams.size):
+        if i == 0 or grams[i] != grams[i - 1]:
+            grams[count] = grams[i]
+            count += 1
+    return grams[:count]
 
 
 @njit(nogil=True, cache=True)
@@ -109,13 +138,30 @@ def places(sorted_keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArr
 
 
 @njit(nogil=True, cache=True)
-def marks(filter_bits: NDArray[np.uint8], keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which hashes are among the sorted keys. `filter_bits` has a 1 at the leading 16 bits of every key."""
-    out = np.zeros(hashes.size, dtype=np.bool_)
+def word_table(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """An open-addressed table of 2^bits slots for `marks`: a key stands at its leading bits or behind. 0 is no key."""
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    for i in range(keys.size):
+        slot = keys[i] >> np.uint64(64 - bits)
+        while table[slot] != 0:
+            slot = slot + np.uint64(1) & np.uint64(table.size - 1)
+        table[slot] = keys[i]
+    return table
+
+
+@njit(nogil=True, cache=True)
+def marks(table: NDArray[np.uint64], bits: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which hashes are in a `word_table`, which must have free slots, and many of them to be fast."""
+    out = np.empty(hashes.size, dtype=np.bool_)
     for i in range(hashes.size):
-        if filter_bits[np.int64(hashes[i] >> np.uint64(48))]:
-            place = np.searchsorted(keys, hashes[i])
-            out[i] = place < keys.size and keys[place] == hashes[i]
+        h = hashes[i]
+        slot = h >> np.uint64(64 - bits)
+        there = table[slot]
+        # Added up, so that it is one branch: seldom taken, while neither part of it could be predicted.
+        while np.uint64(there == h) + np.uint64(there == 0) == 0:
+            slot = slot + np.uint64(1) & np.uint64(table.size - 1)
+            there = table[slot]
+        out[i] = (there == h) & (h != 0)
     return out
 
 
@@ -163,25 +209,24 @@ def spots(tokens: NDArray[np.uint64], stop: NDArray[np.bool_], distance: int, ch
 
     Distances are counted in words that are no stop words. Too near the end there is no chain.
     """
-    plain = np.empty(tokens.size, dtype=np.uint64)  # the words that are no stop words
-    count = 0
+    # Sorted into two lists without a branch, as which word is a stop word cannot be predicted.
+    plain = np.empty(tokens.size, dtype=np.uint64)
+    anchors = np.empty(tokens.size, dtype=np.uint64)
+    passed = np.empty(tokens.size, dtype=np.int64)  # plain words before each anchor
+    count = np.uint64(0)
+    found = np.uint64(0)
     for i in range(tokens.size):
         plain[count] = tokens[i]
-        count += not stop[i]
-    out = np.empty(tokens.size, dtype=np.uint64)
+        anchors[found] = tokens[i]
+        passed[found] = np.int64(count)
+        found += np.uint64(stop[i])
+        count += np.uint64(not stop[i])
+    reach = np.int64(count) - (distance - 1) - (chain - 1) * distance
     words = np.empty(chain + 1, dtype=np.uint64)
-    found = 0
-    passed = 0
-    for i in range(tokens.size):
-        if not stop[i]:
-            passed += 1
-            continue
-        first = passed + distance - 1
-        if first + (chain - 1) * distance >= count:
-            break
-        words[0] = tokens[i]
+    out = anchors[: np.searchsorted(passed[: np.int64(found)], reach)]
+    for i in range(out.size):
+        words[0] = anchors[i]
         for j in range(chain):
-            words[j + 1] = plain[first + j * distance]
-        out[found] = hash_words(words, 0, chain + 1, np.uint64(0))
-        found += 1
-    return out[:found]
+            words[j + 1] = plain[passed[i] + distance - 1 + j * distance]
+        out[i] = hash_words(words, 0, chain + 1, np.uint64(0))
+    return out

@@ -4,60 +4,67 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_word
+from neardup.kernels.borrowing import njit_borrowing
+from neardup.kernels.hashing import hash_each, hash_word
 
-SPREAD = np.array([sum((byte >> bit & 1) << (8 * bit) for bit in range(8)) for byte in range(256)], dtype=np.uint64)
-"""The eight bits of a byte, each in a byte of its own: eight counters in one addition."""
-
-
-@njit(nogil=True, cache=True)
-def _half_votes(hashes: NDArray[np.uint64], spread: NDArray[np.uint64], votes: NDArray[np.int64], seed: int) -> None:
-    # Counts ones, bit by bit, in byte-wide counters that are emptied before they can overflow.
-    done = 0
-    while done < hashes.size:
-        end = min(done + 255, hashes.size)
-        a0 = np.uint64(0)
-        a1 = np.uint64(0)
-        a2 = np.uint64(0)
-        a3 = np.uint64(0)
-        a4 = np.uint64(0)
-        a5 = np.uint64(0)
-        a6 = np.uint64(0)
-        a7 = np.uint64(0)
-        low = np.uint64(255)
-        for i in range(done, end):
-            h = hashes[i]
-            if seed:
-                h = hash_word(h, np.uint64(seed))
-            a0 += spread[h & low]
-            a1 += spread[h >> np.uint64(8) & low]
-            a2 += spread[h >> np.uint64(16) & low]
-            a3 += spread[h >> np.uint64(24) & low]
-            a4 += spread[h >> np.uint64(32) & low]
-            a5 += spread[h >> np.uint64(40) & low]
-            a6 += spread[h >> np.uint64(48) & low]
-            a7 += spread[h >> np.uint64(56)]
-        for bit in range(8):
-            by = np.uint64(8 * bit)
-            votes[bit] += np.int64(a0 >> by & low)
-            votes[8 + bit] += np.int64(a1 >> by & low)
-            votes[16 + bit] += np.int64(a2 >> by & low)
-            votes[24 + bit] += np.int64(a3 >> by & low)
-            votes[32 + bit] += np.int64(a4 >> by & low)
-            votes[40 + bit] += np.int64(a5 >> by & low)
-            votes[48 + bit] += np.int64(a6 >> by & low)
-            votes[56 + bit] += np.int64(a7 >> by & low)
-        done = end
+_PLANES = 40
+"""Bits of a counter: more features than 2^40 fit in no memory."""
 
 
 @njit(nogil=True, cache=True)
-def vote_equal(hashes: NDArray[np.uint64], spread: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
+def _add(a: np.uint64, b: np.uint64, c: np.uint64) -> tuple[np.uint64, np.uint64]:
+    # 64 full adders side by side: the sums' low bits and their carries.
+    either = a ^ b
+    return either ^ c, (a & b) | (either & c)
+
+
+@njit_borrowing
+def _ripple(planes: NDArray[np.uint64], p: int, carry: np.uint64) -> None:
+    while carry:
+        both = planes[p] & carry
+        planes[p] ^= carry
+        carry = both
+        p += 1
+
+
+@njit(nogil=True, cache=True)
+def _count_ones(hashes: NDArray[np.uint64], ones: NDArray[np.int64]) -> None:
+    # The 64 counters lie across words: plane p has bit p of each, so one addition counts for all of them. Eight
+    # hashes go through a tree of adders before a carry ripples on (positional population count).
+    planes = np.zeros(_PLANES, dtype=np.uint64)
+    p0 = np.uint64(0)
+    p1 = np.uint64(0)
+    p2 = np.uint64(0)
+    whole = hashes.size // 8 * 8
+    for first in range(0, whole, 8):
+        i = np.uint64(first)
+        p0, a = _add(p0, hashes[i], hashes[i + np.uint64(1)])
+        p0, b = _add(p0, hashes[i + np.uint64(2)], hashes[i + np.uint64(3)])
+        p1, c = _add(p1, a, b)
+        p0, a = _add(p0, hashes[i + np.uint64(4)], hashes[i + np.uint64(5)])
+        p0, b = _add(p0, hashes[i + np.uint64(6)], hashes[i + np.uint64(7)])
+        p1, d = _add(p1, a, b)
+        p2, carry = _add(p2, c, d)
+        _ripple(planes, 3, carry)
+    planes[0] = p0
+    planes[1] = p1
+    planes[2] = p2
+    for rest in range(whole, hashes.size):
+        _ripple(planes, 0, hashes[rest])
+    for p in range(_PLANES):
+        if planes[p]:
+            for bit in range(64):
+                ones[bit] += np.int64(planes[p] >> np.uint64(bit) & np.uint64(1)) << p
+
+
+@njit(nogil=True, cache=True)
+def vote_equal(hashes: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
     """W of Sood's Algorithm 1 with every weight 1. Bits 64 and up come from the hash's own hash with seed 1."""
-    votes = np.zeros(128, dtype=np.int64)
-    _half_votes(hashes, spread, votes[:64], 0)
+    ones = np.zeros(128, dtype=np.int64)
+    _count_ones(hashes, ones[:64])
     if width > 64:
-        _half_votes(hashes, spread, votes[64:], 1)
-    return 2 * votes[:width] - hashes.size
+        _count_ones(hash_each(hashes, np.uint64(1)), ones[64:])
+    return 2 * ones[:width] - hashes.size
 
 
 @njit(nogil=True, cache=True)
@@ -79,10 +86,22 @@ def vote(hashes: NDArray[np.uint64], weights: NDArray[np.int64], width: int) -> 
 
 
 @njit(nogil=True, cache=True)
-def signs(votes: NDArray[np.int64]) -> NDArray[np.uint64]:
+def signs(votes: NDArray[np.int64]) -> tuple[np.uint64, np.uint64]:
     """The fingerprint as (low, high) words: a bit is 1 where the vote is not negative (Algorithm 1, line 13)."""
-    words = np.zeros(2, dtype=np.uint64)
-    for bit in range(votes.size):
-        if votes[bit] >= 0:
-            words[bit // 64] |= np.uint64(1) << np.uint64(bit % 64)
-    return words
+    low = np.uint64(0)
+    high = np.uint64(0)
+    for bit in range(min(votes.size, 64)):
+        low |= np.uint64(votes[bit] >= 0) << np.uint64(bit)
+    for bit in range(64, votes.size):
+        high |= np.uint64(votes[bit] >= 0) << np.uint64(bit - 64)
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def simhash(
+    hashes: NDArray[np.uint64], weights: NDArray[np.int64], width: int
+) -> tuple[NDArray[np.int64], np.uint64, np.uint64]:
+    """Votes and their signs; without weights, all are 1. In one call, as calling takes longer than most pages do."""
+    votes = vote(hashes, weights, width) if weights.size else vote_equal(hashes, width)
+    low, high = signs(votes)
+    return votes, low, high

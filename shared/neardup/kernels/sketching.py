@@ -64,10 +64,9 @@ def bins(hashes: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
     low = np.uint64(0xFFFFFFFF)
     for i in range(hashes.size):
         h = hashes[i]
-        place = np.int64((h >> np.uint64(32)) * size >> np.uint64(32))
-        value = min(h & low, low - np.uint64(1))
-        if value < np.uint64(out[place]):
-            out[place] = np.uint32(value)
+        place = (h >> np.uint64(32)) * size >> np.uint64(32)
+        # Written always: in a short document the least changes too often to guess when.
+        out[place] = np.uint32(min(h & low, low - np.uint64(1), np.uint64(out[place])))
     return out
 
 

@@ -13,6 +13,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from neardup.kernels.ascii_blocks import ascii_run
+from neardup.kernels.borrowing import njit_borrowing
+from neardup.kernels.murmur import hash_tokens
+from neardup.kernels.utf8 import decode, encode
+
 SEPARATOR = 0
 WORD = 1
 UNSPACED = 2
@@ -24,60 +29,18 @@ LOOKBACK = 30
 
 MAX_NGRAM = 8
 
-OTHER = np.uint8(1)
+ONE = np.uint64(1)
+RING = np.uint64(MAX_NGRAM - 1)
 
 
-@njit(nogil=True, cache=True)
-def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """The code point at `at` and its length in bytes; (-1, 1) if there is none. As strict as the standard."""
-    b = np.int64(data[at])
-    if b < 0x80:
-        return b, 1
-    if b < 0xC2 or b > 0xF4:
-        return np.int64(-1), 1
-    size = 2 if b < 0xE0 else (3 if b < 0xF0 else 4)
-    if at + size > end:
-        return np.int64(-1), 1
-    code = b & (0x7F >> size)
-    for i in range(1, size):
-        c = np.int64(data[at + i])
-        if c & 0xC0 != 0x80:
-            return np.int64(-1), 1
-        code = code << 6 | (c & 0x3F)
-    if (size == 3 and code < 0x800) or (0xD800 <= code <= 0xDFFF) or (size == 4 and not 0x10000 <= code <= 0x10FFFF):
-        return np.int64(-1), 1
-    return code, size
-
-
-@njit(nogil=True, cache=True)
-def encode(code: int, out: NDArray[np.uint8], at: int) -> int:
-    """Write a code point as UTF-8; return where it ends."""
-    if code < 0x80:
-        out[at] = code
-        return at + 1
-    if code < 0x800:
-        out[at] = 0xC0 | code >> 6
-        out[at + 1] = 0x80 | (code & 0x3F)
-        return at + 2
-    if code < 0x10000:
-        out[at] = 0xE0 | code >> 12
-        out[at + 1] = 0x80 | (code >> 6 & 0x3F)
-        out[at + 2] = 0x80 | (code & 0x3F)
-        return at + 3
-    out[at] = 0xF0 | code >> 18
-    out[at + 1] = 0x80 | (code >> 12 & 0x3F)
-    out[at + 2] = 0x80 | (code >> 6 & 0x3F)
-    out[at + 3] = 0x80 | (code & 0x3F)
-    return at + 4
-
-
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def entry_of(code: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]) -> int:
     """The table's entry for a code point: class | combining class << 3 | (mapping + 1) << 11."""
-    return np.int64(stage2[np.int64(stage1[code >> 8]) * 256 + (code & 255)])
+    row = np.uint64(stage1[np.uint64(code >> 8)])
+    return np.int64(stage2[row << np.uint64(8) | np.uint64(code & 255)])
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _place_of_mark(
     out: NDArray[np.uint8], start: int, end: int, rank: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]
 ) -> int:
@@ -96,42 +59,87 @@ def _place_of_mark(
     return place
 
 
-@njit(nogil=True, cache=True)
-def _ascii_run(
+@njit_borrowing
+def _plain_run(
     text: NDArray[np.uint8],
     first: int,
-    stop: int,
-    folded: NDArray[np.uint8],
+    stage1: NDArray[np.uint16],
+    stage2: NDArray[np.int32],
+    ngram: int,
+    limit: int,
     out: NDArray[np.uint8],
     written: int,
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
     counted: int,
-    token: int,
-    kind: int,
-) -> tuple[int, int, int, int, int]:
-    # No branch on what a byte is: where words end is what no predictor can guess. Words stand back to back in `out`, so
-    # the start of one is the end of the one before. Unsigned indices spare the check for negative ones.
-    one = np.uint64(1)
+    unit: NDArray[np.int64],
+    seen: int,
+    began: int,
+    was: int,
+) -> tuple[int, int, int, int, int, int]:
+    # Characters that stand for themselves, of up to three bytes, among them single ones of ASCII: what most text that
+    # is not ASCII consists of. Everything else is left to the caller.
     at = np.uint64(first)
-    end = np.uint64(stop)
+    size = np.uint64(text.size)
     o = np.uint64(written)
     count = np.uint64(counted)
-    inside = np.uint64(kind == WORD)
-    starts[count] = token
-    while at < end:
-        f = folded[text[at]]
-        if f == OTHER:
-            break
-        word = np.uint64(f != 0)
-        ends[count] = np.int32(o)
-        starts[count + one] = np.int32(o)
-        count += inside & (word ^ one)
-        out[o] = f
-        o += word
-        inside = word
-        at += one
-    return np.int64(at), np.int64(o), np.int64(count), np.int64(starts[count]), np.int64(inside)
+    most = np.uint64(limit)
+    gram = np.uint64(ngram)
+    units = np.uint64(seen)
+    token = np.uint64(began)
+    kind = np.uint64(was)
+    while at + np.uint64(3) <= size and count <= most:
+        a = np.uint64(text[at])
+        b = np.uint64(text[at + ONE])
+        c = np.uint64(text[at + np.uint64(2)])
+        if a < np.uint64(0x80):
+            if (b | c) < np.uint64(0x80):
+                break
+            code = a
+            width = ONE
+        elif a < np.uint64(0xE0):
+            if a < np.uint64(0xC2) or b & np.uint64(0xC0) != np.uint64(0x80):
+                break
+            code = (a & np.uint64(0x1F)) << np.uint64(6) | (b & np.uint64(0x3F))
+            width = np.uint64(2)
+        else:
+            code = (a & np.uint64(0xF)) << np.uint64(12) | (b & np.uint64(0x3F)) << np.uint64(6) | (c & np.uint64(0x3F))
+            width = np.uint64(3)
+            if (
+                a >= np.uint64(0xF0)
+                or (b << np.uint64(8) | c) & np.uint64(0xC0C0) != np.uint64(0x8080)
+                or code < np.uint64(0x800)
+                or code >> np.uint64(11) == np.uint64(0x1B)
+            ):
+                break
+        entry = entry_of(code, stage1, stage2)
+        what = np.uint64(entry & 7)
+        if entry > UNSPACED:
+            # A mark without a rank stays where it is, and any mark behind a letter of ASCII.
+            if what != np.uint64(MARK) or entry >> 11 or (entry >> 3 and kind and out[o - ONE] >= 0x80):
+                break
+        elif what != kind:
+            whole = kind != np.uint64(UNSPACED) or units < gram
+            starts[count] = np.int32(token) if whole else np.int32(unit[units - gram & RING])
+            ends[count] = np.int32(o)
+            count += np.uint64(kind != np.uint64(SEPARATOR))
+            kind = what
+            token = o
+            unit[0] = np.int64(o)
+            units = np.uint64(kind == np.uint64(UNSPACED))
+        elif kind == np.uint64(UNSPACED):
+            starts[count] = np.int32(unit[units - gram & RING])
+            ends[count] = np.int32(o)
+            count += np.uint64(units >= gram)
+            unit[units & RING] = np.int64(o)
+            units += ONE
+        if kind:
+            out[o] = np.uint8(a)
+            out[o + ONE] = np.uint8(b)
+            out[o + np.uint64(2)] = np.uint8(c)
+            o += width
+        at += width
+    return np.int64(at), np.int64(o), np.int64(count), np.int64(units), np.int64(token), np.int64(kind)
 
 
 @njit(nogil=True, cache=True)
@@ -140,22 +148,41 @@ def tokenize(
     stage1: NDArray[np.uint16],
     stage2: NDArray[np.int32],
     mapping: NDArray[np.uint32],
-    folded: NDArray[np.uint8],
+    ngram: int,
+    limit: int,
+    out: NDArray[np.uint8],
+    places: NDArray[np.int32],
+) -> tuple[NDArray[np.uint64], int]:
+    """Cut text into tokens; return the hashes of the first `limit` and how many tokens there are.
+
+    Their canonical bytes are in `out`, among others; in `places` the first half says where each starts, the second
+    where it ends. n-grams overlap, so tokens may. Past the limit it soon stops: the count is then above the limit.
+    A count of -1 asks for more room: `out` must hold the text plus 256, four times that for most text that is not
+    ASCII; `places` as much.
+    """
+    half = places.size // 2
+    starts = places[:half]
+    ends = places[half:]
+    unit = np.zeros(MAX_NGRAM, dtype=np.int64)  # where the last characters of an unspaced run start
+    count = _cut(text, stage1, stage2, mapping, ngram, limit, out, starts, ends, unit)
+    kept = max(min(count, limit), 0)
+    return hash_tokens(out, starts[:kept], ends[:kept]), count
+
+
+@njit_borrowing
+def _cut(
+    text: NDArray[np.uint8],
+    stage1: NDArray[np.uint16],
+    stage2: NDArray[np.int32],
+    mapping: NDArray[np.uint32],
     ngram: int,
     limit: int,
     out: NDArray[np.uint8],
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
-) -> tuple[int, int]:
-    """Write canonical bytes to `out` and the places of at most `limit` + 1 tokens; return (tokens, bytes).
-
-    (-1, 0) asks for more room: `out` must hold the text plus 256, four times that for most text that is not ASCII;
-    `starts` and `ends` half of that. `folded[b]` is the canonical form of an ASCII word character, 0 for a separator,
-    OTHER for what is not ASCII.
-    n-grams overlap, so tokens may.
-    """
+    unit: NDArray[np.int64],
+) -> int:
     size = text.size
-    unit = np.zeros(MAX_NGRAM, dtype=np.int64)  # where the last characters of an unspaced run start
     units = 0
     kind = SEPARATOR
     token = 0
@@ -165,17 +192,20 @@ def tokenize(
     while at < size and count <= limit:
         # Room for everything left to read as ASCII, plus one mapping.
         if out.size - o < size - at + 128 or starts.size - count < (size - at) // 2 + 64:
-            return -1, 0
-        if text[at] < 0x80:
+            return -1
+        if text[np.uint64(at)] < 0x80:
             if kind == UNSPACED:
                 count = _end_of_run(starts, ends, count, unit, units, ngram, token, o)
                 kind = SEPARATOR
-            if kind == SEPARATOR:
-                token = o
-            # So far no more than limit + 1 tokens can end: each takes two bytes.
-            stop = min(size, at + 2 * (limit - count) + 1)
-            at, o, count, token, inside = _ascii_run(text, at, stop, folded, out, o, starts, ends, count, token, kind)
+            starts[count] = token
+            at, o, count, inside = ascii_run(text, at, limit, out, o, starts, ends, count, kind == WORD)
             kind = WORD if inside else SEPARATOR
+            token = np.int64(starts[count])
+            continue
+        at, o, count, units, token, kind = _plain_run(
+            text, at, stage1, stage2, ngram, limit, out, o, starts, ends, count, unit, units, token, kind
+        )
+        if at >= size or text[np.uint64(at)] < 0x80 or count > limit:
             continue
         code, width = decode(text, at, size)
         at += width
@@ -221,10 +251,10 @@ def tokenize(
         count += 1
     elif kind == UNSPACED:
         count = _end_of_run(starts, ends, count, unit, units, ngram, token, o)
-    return count, o
+    return count
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _put_mark(
     code: int,
     rank: int,
@@ -234,7 +264,8 @@ def _put_mark(
     stage1: NDArray[np.uint16],
     stage2: NDArray[np.int32],
 ) -> int:
-    place = o if rank == 0 else _place_of_mark(out, token, o, rank, stage1, stage2)
+    # Most marks follow a letter of ASCII, which they stay behind.
+    place = o if rank == 0 or out[o - 1] < 0x80 else _place_of_mark(out, token, o, rank, stage1, stage2)
     end = encode(code, out, o)
     if place < o:
         grown = end - o
@@ -244,7 +275,7 @@ def _put_mark(
     return end
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _end_of_run(
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
