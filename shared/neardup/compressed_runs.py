@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels import elias_fano, huffman
-from neardup.kernels.probing import close_directory, mark_directory
+from neardup.kernels.probing import extend_directory
 from neardup.lookup import Found, Lookup
 from neardup.runs import directory_bits, zeros
 from neardup.table import leading_mask
@@ -203,7 +203,6 @@ class HuffmanBuilder:
         last_keys, counts = self._last_keys[:used].copy(), self._counts[:used].copy()
         words = self._words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
         bits = directory_bits(max(used, 4), self._skip)
-        directory = zeros((1 << bits) + 1, np.uint32)
-        mark_directory(last_keys, 0, used, self._skip, bits, directory)
-        close_directory(directory)
+        directory: NDArray[np.uint32] = np.empty((1 << bits) + 1, np.uint32)
+        extend_directory(last_keys, 0, used, self._skip, bits, directory, 0)
         return HuffmanRun(words, last_keys, counts, self._lengths, directory, skip=self._skip, epoch=self._epoch)

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.probing import close_directory, fill_filter, mark_directory, pass_filter, probe_sorted
+from neardup.kernels.probing import extend_directory, fill_filter, pass_filter, probe_sorted
 from neardup.lookup import Found, Lookup
 
 FILTER_SPACING: Final = 3
@@ -149,8 +149,8 @@ class PlainBuilder:
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._bits = directory_bits(keys.size, skip)
-        self._directory = zeros((1 << self._bits) + 1, np.uint32)
-        self._at = 0
+        self._directory: NDArray[np.uint32] = np.empty((1 << self._bits) + 1, np.uint32)
+        self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
@@ -162,14 +162,13 @@ class PlainBuilder:
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
-        mark_directory(self._keys, self._at, stop, self._skip, self._bits, self._directory)
+        self._filled = extend_directory(
+            self._keys, self._at, stop, self._skip, self._bits, self._directory, self._filled
+        )  # fmt: skip
         if self.bitmap_bits:
             fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
         self._at = stop
-        if stop == self._keys.size:
-            close_directory(self._directory)
-            return True
-        return False
+        return stop == self._keys.size
 
     def run(self) -> PlainRun:
         return PlainRun(self._keys, self._directory, self.bitmap, skip=self._skip, epoch=self._epoch)

@@ -24,23 +24,24 @@ WIDE = U(64)
 
 
 @njit(nogil=True, cache=True)
-def mark_directory(
-    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, directory: NDArray[np.uint32]
-) -> None:
-    """Note for the leading bits j of each of keys[start:stop] where its last key ends, in directory[j + 1]."""
+def extend_directory(
+    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, directory: NDArray[np.uint32], filled: int
+) -> int:
+    """After keys[start:stop]: directory[j] is where the first key with leading bits >= j stands, for all j < filled.
+
+    `filled` is 0 before the first key; the new one is returned. After the last key the rest is filled, too.
+    """
     left = U(skip)
     right = U(64 - bits)
     for i in range(start, stop):
-        directory[((keys[i] << left) >> right) + U(1)] = i + 1
-
-
-@njit(nogil=True, cache=True)
-def close_directory(directory: NDArray[np.uint32]) -> None:
-    """After all marks: directory[j] is where the first key with leading bits >= j stands."""
-    reached = np.uint32(0)
-    for j in range(directory.size):
-        reached = max(reached, directory[j])
-        directory[j] = reached
+        bucket = np.int64((keys[i] << left) >> right)
+        while filled <= bucket:
+            directory[filled] = i
+            filled += 1
+    if stop == keys.size:
+        directory[filled:] = stop
+        filled = directory.size
+    return filled
 
 
 @njit(nogil=True, cache=True)
