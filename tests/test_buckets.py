@@ -118,14 +118,14 @@ def test_no_batch_does_the_work_of_a_whole_merge(monkeypatch: pytest.MonkeyPatch
     from neardup import pair_runs
 
     steps: list[int] = []
-    original = vars(pair_runs)["merge_pairs_step"]
+    original = vars(pair_runs)["merge_step"]
 
     def counted(*arguments: Any) -> Any:
         reached = original(*arguments)
         steps.append(sum(reached) - arguments[4] - arguments[5])
         return reached
 
-    monkeypatch.setattr(pair_runs, "merge_pairs_step", counted)
+    monkeypatch.setattr(pair_runs, "merge_step", counted)
     ours = BucketTable(recent=1024)
     rng = np.random.default_rng(1)
     for _ in range(600):

@@ -99,7 +99,7 @@ class _QueryTable:
         limits = np.full(candidates.size, k, np.uint64)
         lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))
         found.clear()
-        run.probe_unfiltered(lookup.keys, limits, lookup.everyone, lookup, found)
+        run.probe_unfiltered(lookup, found)
         queries, others = table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
         # Most pairs share the leading bits of several tables; the first of those reports them.
         known = np.zeros(queries.size, bool)

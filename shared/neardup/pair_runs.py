@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels.bucketing import OWN, OWN_NOW, order_within_keys, probe_buckets
-from neardup.kernels.merging import merge_pairs_step
+from neardup.kernels.merging import merge_step
 from neardup.kernels.probing import extend_directory
 from neardup.lookup import Found
 from neardup.merge import HASTE
@@ -90,7 +90,7 @@ class PairMerge:
         """Do the share of work that `inserted` new pairs call for; the run when it is ready."""
         older, newer, run = self.older, self.newer, self._run
         before = self._i + self._j
-        self._i, self._j = merge_pairs_step(
+        self._i, self._j = merge_step(
             older.keys, older.fingerprints, newer.keys, newer.fingerprints, self._i, self._j,
             run.keys, run.fingerprints, int(self._pace * inserted) + 1,
         )  # fmt: skip

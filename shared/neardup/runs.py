@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.probing import extend_directory, fill_filter, pass_filter, probe_sorted
+from neardup.kernels.probing import extend_directory, fill_filter, probe_filtered, probe_sorted
 from neardup.lookup import Found, Lookup
 
 FILTER_SPACING: Final = 3
@@ -84,7 +84,6 @@ class PlainRun:
         self._skip = skip
         self._bits = (directory.size - 1).bit_length() - 1
         self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
-        self._passed: NDArray[np.int64] = np.empty(0, np.int64)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], *, skip: int = 0, leading: int = 64, epoch: int = 0) -> "PlainRun":
@@ -103,35 +102,37 @@ class PlainRun:
         return int(self.keys.nbytes + self._directory.nbytes + self.bitmap.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        keys, limits = lookup.keys, lookup.limits
-        if not self.bitmap_bits:
-            return self.probe_unfiltered(keys, limits, lookup.everyone, lookup, found)
-        if self._passed.size < keys.size:
-            self._passed = np.empty(keys.size, np.int64)
-        passed = self._passed[: pass_filter(keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
-        return self.probe_unfiltered(keys[passed], limits[passed], passed, lookup, found)
+        return self._probe(lookup, found) if self.bitmap_bits else self.probe_unfiltered(lookup, found)
 
-    def probe_unfiltered(
-        self,
-        keys: NDArray[np.uint64],
-        limits: NDArray[np.uint64],
-        numbers: NDArray[np.int64],
-        lookup: Lookup,
-        found: Found,
-    ) -> int:
-        """The same for these keys, which `lookup` knows by their numbers, without asking the bitmap."""
+    def _probe(self, lookup: Lookup, found: Found) -> int:
+        capped = 0
+
+        def kernel(start: int, into: Found) -> tuple[int, int]:
+            nonlocal capped
+            reached, count, more = probe_filtered(
+                self.bitmap, self.bitmap_bits, self.keys, self._directory, self._skip, self._bits, lookup.keys,
+                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap, into.query, into.key, into.count,
+            )  # fmt: skip
+            capped += more
+            return reached, count
+
+        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
+        return capped
+
+    def probe_unfiltered(self, lookup: Lookup, found: Found) -> int:
+        """The same without asking the bitmap, for who has done so."""
         capped = 0
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             nonlocal capped
             reached, count, more = probe_sorted(
-                self.keys, self._directory, self._skip, self._bits, keys, limits, numbers, start,
+                self.keys, self._directory, self._skip, self._bits, lookup.keys, lookup.limits, lookup.everyone, start,
                 lookup.leading, lookup.mask, lookup.cap, into.query, into.key, into.count,
             )  # fmt: skip
             capped += more
             return reached, count
 
-        found.collect(keys.size, lookup.cap + 1, kernel)
+        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
         return capped
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:

@@ -19,6 +19,7 @@ from neardup.kernels.prefetching import prefetch
 U = np.uint64
 AHEAD = 16
 RING = 32
+BLOCK = 4096
 WIDE = U(64)
 """A directory entry with more keys than this is searched by halving: clustered keys do not make a probe linear."""
 
@@ -27,17 +28,25 @@ WIDE = U(64)
 def extend_directory(
     keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, directory: NDArray[np.uint32], filled: int
 ) -> int:
-    """After keys[start:stop]: directory[j] is where the first key with leading bits >= j stands, for all j < filled.
+    """Enter keys[start:stop]; once all are, directory[j] is where the first key with leading bits >= j stands.
 
-    `filled` is 0 before the first key; the new one is returned. After the last key the rest is filled, too.
+    `filled` entries are in use, 0 before the first key; the new number is returned.
     """
     left = U(skip)
     right = U(64 - bits)
-    for i in range(start, stop):
-        bucket = np.int64((keys[i] << left) >> right)
-        while filled <= bucket:
-            directory[filled] = i
-            filled += 1
+    if start < stop:
+        last = int((keys[stop - 1] << left) >> right)
+        directory[filled : last + 2] = 0
+        # Where each entry's keys end is noted behind it, by the last of them, without a branch on where that is; then
+        # entries that have none take over from the one before.
+        for i in range(start, stop):
+            directory[((keys[i] << left) >> right) + U(1)] = i + 1
+        first = max(0, filled - 1)
+        reached = directory[first]
+        for j in range(first + 1, last + 2):
+            reached = max(reached, directory[j])
+            directory[j] = reached
+        filled = last + 2
     if stop == keys.size:
         directory[filled:] = stop
         filled = directory.size
@@ -54,21 +63,6 @@ def fill_filter(
     for i in range(start, stop):
         bucket = (keys[i] << left) >> right
         words[np.int64(bucket >> U(6))] |= U(1) << (bucket & U(63))
-
-
-@njit(nogil=True, cache=True)
-def pass_filter(
-    queries: NDArray[np.uint64], skip: int, bits: int, words: NDArray[np.uint64], passed: NDArray[np.int64]
-) -> int:
-    """Write the indexes of the queries whose leading bits occur to `passed`; return how many."""
-    left = U(skip)
-    right = U(64 - bits)
-    count = np.int64(0)
-    for i in range(queries.size):
-        bucket = (queries[i] << left) >> right
-        passed[count] = i
-        count += np.int64((words[bucket >> U(6)] >> (bucket & U(63))) & U(1))
-    return int(count)
 
 
 @njit(nogil=True, cache=True)
@@ -155,6 +149,54 @@ def probe_sorted(
                 found_key[found] = difference ^ query
                 found += 1
     return total, found, capped
+
+
+@njit(nogil=True, cache=True)
+def probe_filtered(
+    bitmap: NDArray[np.uint64],
+    bitmap_bits: int,
+    keys: NDArray[np.uint64],
+    directory: NDArray[np.uint32],
+    skip: int,
+    bits: int,
+    queries: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+    start: int,
+    leading: int,
+    mask: np.uint64,
+    cap: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int, int]:
+    """The same for the queries whose leading bits are in the bitmap; the others have no match."""
+    left = U(skip)
+    right = U(64 - bitmap_bits)
+    numbers = np.empty(BLOCK, np.int64)
+    passed = np.empty(BLOCK, np.uint64)
+    passed_limits = np.empty(BLOCK, np.uint64)
+    capped = 0
+    last = U(max(0, queries.size - 1))
+    # Block by block, so that what has passed is still in the cache.
+    for first in range(start, queries.size, BLOCK):
+        count = U(0)
+        for i in range(first, min(queries.size, first + BLOCK)):
+            prefetch(bitmap, ((queries[min(U(i + 4 * AHEAD), last)] << left) >> right) >> U(6))
+            bucket = (queries[U(i)] << left) >> right
+            # Written in any case, kept when it passes; only the number, as stores that wait for a bit hold up the rest.
+            numbers[count] = i
+            count += (bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1)
+        for i in range(count):
+            passed[i] = queries[numbers[i]]
+            passed_limits[i] = limits[numbers[i]]
+        reached, found, more = probe_sorted(
+            keys, directory, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            found_query, found_key, found,
+        )  # fmt: skip
+        capped += more
+        if U(reached) < count:
+            return numbers[reached], found, capped
+    return queries.size, found, capped
 
 
 @njit(nogil=True, cache=True)
