@@ -1,12 +1,14 @@
 """Batch search finds the same set as comparing all with all."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neardup import batch
 from neardup.batch import BatchSearch, Pairs, scan_psm
 from neardup.design import Design, longest_leading
 from neardup.errors import CorruptState, WrongState
@@ -22,10 +24,11 @@ def listed(pairs: Pairs) -> list[tuple[int, int]]:
     return list(zip(pairs.query.tolist(), pairs.fingerprint.tolist(), strict=True))
 
 
-@given(fingerprints(), fingerprints(), st.integers(0, 5), st.integers(1, 40))
+@given(fingerprints(), fingerprints(), st.integers(0, 5), st.integers(1, 40), st.sampled_from([0, batch.NEAR_BYTES]))
 @settings(max_examples=EXAMPLES)
-def test_small_batches(queries: list[int], others: list[int], k: int, tables: int) -> None:
-    search = BatchSearch(words(queries), longest_leading(k, tables))
+def test_small_batches(queries: list[int], others: list[int], k: int, tables: int, near_bytes: int) -> None:
+    with patch.object(batch, "NEAR_BYTES", near_bytes):
+        search = BatchSearch(words(queries), longest_leading(k, tables))
     assert listed(search.scan([words(others)])) == sorted(all_pairs(queries, others, k))
 
 
