@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from neardup.kernels.bucketing import OWN, OWN_NOW, order_within_keys, probe_buckets
 from neardup.kernels.merging import merge_step
-from neardup.kernels.probing import extend_directory
+from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found
 from neardup.merge import HASTE
-from neardup.runs import directory_bits
 
 
 class PairRun:
@@ -17,9 +16,7 @@ class PairRun:
     def __init__(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> None:
         """`extend` over all keys before the first probe."""
         self.keys, self.fingerprints, self.epoch = keys, fingerprints, epoch
-        self._bits = directory_bits(keys.size, 0)
-        self._directory: NDArray[np.uint32] = np.empty((1 << self._bits) + 1, np.uint32)
-        self._filled = 0
+        self._directory = KeyDirectory.empty(keys.size, 0)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> "PairRun":
@@ -47,7 +44,7 @@ class PairRun:
 
     def extend(self, start: int, stop: int) -> None:
         """Enter keys[start:stop] into the directory, on from the last stop."""
-        self._filled = extend_directory(self.keys, start, stop, 0, self._bits, self._directory, self._filled)
+        self._directory.extend(self.keys, start, stop)
 
     def probe(
         self,
@@ -60,12 +57,13 @@ class PairRun:
         found: Found,
     ) -> None:
         """Add who is under each key to `found`, and what is known of its own fingerprint to `marks`."""
+        directory = self._directory
         own_mark = OWN_NOW if self.epoch == epoch else OWN
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             return probe_buckets(
-                self.keys, self.fingerprints, self._directory, self._bits, keys, own, start, common, own_mark, marks,
-                into.query, into.key, into.count,
+                self.keys, self.fingerprints, directory.bases, directory.offsets, directory.bits, keys, own, start,
+                common, own_mark, marks, into.query, into.key, into.count,
             )  # fmt: skip
 
         found.collect(keys.size, common, kernel)

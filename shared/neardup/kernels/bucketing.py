@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.hashing import avalanche
+from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
 from neardup.kernels.prefetching import prefetch
-from neardup.kernels.probing import first_at_least
 
 U = np.uint64
 AHEAD = 16
@@ -41,7 +41,8 @@ def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
 def probe_buckets(
     keys: NDArray[np.uint64],
     fingerprints: NDArray[np.uint64],
-    directory: NDArray[np.uint32],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
     bits: int,
     queries: NDArray[np.uint64],
     own: NDArray[np.uint64],
@@ -66,12 +67,12 @@ def probe_buckets(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch(directory, queries[U(ahead)] >> right)
+            prefetch_entry(bases, offsets, queries[U(ahead)] >> right)
         ahead = step + AHEAD
         if start <= ahead < total:
             bucket = queries[U(ahead)] >> right
-            lows[U(ahead & (RING - 1))] = directory[bucket]
-            highs[U(ahead & (RING - 1))] = directory[bucket + U(1)]
+            lows[U(ahead & (RING - 1))] = begin_of(bases, offsets, bucket)
+            highs[U(ahead & (RING - 1))] = end_of(bases, offsets, bucket + U(1))
             prefetch(keys, lows[U(ahead & (RING - 1))])
         if step < start:
             continue

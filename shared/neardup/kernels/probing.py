@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
+from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
@@ -21,36 +22,7 @@ AHEAD = 16
 RING = 32
 BLOCK = 4096
 WIDE = U(64)
-"""A directory entry with more keys than this is searched by halving: clustered keys do not make a probe linear."""
-
-
-@njit(nogil=True, cache=True)
-def extend_directory(
-    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, directory: NDArray[np.uint32], filled: int
-) -> int:
-    """Enter keys[start:stop]; once all are, directory[j] is where the first key with leading bits >= j stands.
-
-    `filled` entries are in use, 0 before the first key; the new number is returned.
-    """
-    left = U(skip)
-    right = U(64 - bits)
-    if start < stop:
-        last = int((keys[stop - 1] << left) >> right)
-        directory[filled : last + 2] = 0
-        # Where each entry's keys end is noted behind it, by the last of them, without a branch on where that is; then
-        # entries that have none take over from the one before.
-        for i in range(start, stop):
-            directory[((keys[i] << left) >> right) + U(1)] = i + 1
-        first = max(0, filled - 1)
-        reached = directory[first]
-        for j in range(first + 1, last + 2):
-            reached = max(reached, directory[j])
-            directory[j] = reached
-        filled = last + 2
-    if stop == keys.size:
-        directory[filled:] = stop
-        filled = directory.size
-    return filled
+"""A range with more keys than this is searched by halving: clustered keys do not make a probe linear."""
 
 
 @njit(nogil=True, cache=True)
@@ -66,21 +38,78 @@ def fill_filter(
 
 
 @njit(nogil=True, cache=True)
-def first_at_least(keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, key: np.uint64) -> np.uint64:
-    """The first index in [low, high) whose key is not smaller, or high."""
-    while low < high:
-        middle = (low + high) >> U(1)
-        if keys[middle] < key:
-            low = middle + U(1)
-        else:
-            high = middle
-    return low
+def narrowed(
+    keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, query: np.uint64, mask: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """The part of keys[low:high] that agrees with the query in `mask`, its leading bits."""
+    low = first_at_least(keys, low, high, query & mask)
+    past = first_at_least(keys, low, high, query | ~mask)
+    return low, past + U(past < high and keys[past] == query | ~mask)
+
+
+@njit(nogil=True, cache=True)
+def _nearest(
+    keys: NDArray[np.uint64],
+    low: np.uint64,
+    high: np.uint64,
+    query: np.uint64,
+    limit: np.uint64,
+    mask: np.uint64,
+    cap: int,
+    number: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> int:
+    """The `cap` nearest, distance by distance: rare, so the range is simply read once per distance."""
+    full = found + cap
+    for distance in range(np.int64(limit) + 1):
+        for position in range(low, high):
+            difference = keys[position] ^ query
+            if popcount(difference) == U(distance) and difference & mask == U(0):
+                found_query[found] = number
+                found_key[found] = keys[position]
+                found += 1
+                if found == full:
+                    return found
+    return found
+
+
+@njit(nogil=True, cache=True)
+def scan_range(
+    keys: NDArray[np.uint64],
+    low: np.uint64,
+    high: np.uint64,
+    query: np.uint64,
+    limit: np.uint64,
+    mask: np.uint64,
+    cap: int,
+    number: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int]:
+    """Report under `number` those of keys[low:high] that agree in `mask` and differ in at most `limit` bits.
+
+    At most `cap`, the nearest, and among equally near ones the smallest. Returns (found, 1 when there were more).
+    """
+    before = found
+    for position in range(low, high):
+        difference = keys[position] ^ query
+        if popcount(difference) <= limit and difference & mask == U(0):
+            if found - before == cap:
+                return _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before), 1
+            found_query[found] = number
+            found_key[found] = difference ^ query
+            found += 1
+    return found, 0
 
 
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
-    directory: NDArray[np.uint32],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
@@ -96,9 +125,9 @@ def probe_sorted(
 ) -> tuple[int, int, int]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    At most `cap` per query, the nearest, and among equally near ones the smallest. They are
-    reported under numbers[q]. Returns (the next query, how many were found in all, how many queries had more than the
-    cap); the next query is short of the end when the buffers have no room for `cap` more: call again with larger ones.
+    They are reported under numbers[q], as `scan_range` does. Returns (the next query, how many were found in all, how
+    many queries had more than the cap); the next query is short of the end when the buffers have no room for `cap`
+    more: call again with larger ones.
     """
     left = U(skip)
     right = U(64 - bits)
@@ -111,12 +140,12 @@ def probe_sorted(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch(directory, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
+            prefetch_entry(bases, offsets, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
         ahead = step + AHEAD
         if start <= ahead < total:
             bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
-            low = U(directory[bucket])
-            high = U(directory[bucket + width])
+            low = begin_of(bases, offsets, bucket)
+            high = end_of(bases, offsets, bucket + width)
             lows[U(ahead & (RING - 1))] = low
             highs[U(ahead & (RING - 1))] = high
             prefetch(keys, low)
@@ -130,24 +159,12 @@ def probe_sorted(
             continue
         query = queries[U(step)]
         limit = limits[U(step)]
-        if high - low > WIDE and leading > skip + bits:
-            low = first_at_least(keys, low, high, query & mask)
-            past = first_at_least(keys, low, high, query | ~mask)
-            high = past + U(past < high and keys[past] == query | ~mask)
+        if high - low > WIDE:
+            low, high = narrowed(keys, low, high, query, mask)
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        before = found
-        for position in range(low, high):
-            difference = keys[position] ^ query
-            if popcount(difference) <= limit and difference & mask == U(0):
-                if found - before == cap:
-                    number = numbers[step]
-                    found = _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before)
-                    capped += 1
-                    break
-                found_query[found] = numbers[step]
-                found_key[found] = difference ^ query
-                found += 1
+        found, more = scan_range(keys, low, high, query, limit, mask, cap, numbers[step], found_query, found_key, found)
+        capped += more
     return total, found, capped
 
 
@@ -156,7 +173,8 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
-    directory: NDArray[np.uint32],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
@@ -190,38 +208,10 @@ def probe_filtered(
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
         reached, found, more = probe_sorted(
-            keys, directory, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            keys, bases, offsets, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
             found_query, found_key, found,
         )  # fmt: skip
         capped += more
         if U(reached) < count:
             return numbers[reached], found, capped
     return queries.size, found, capped
-
-
-@njit(nogil=True, cache=True)
-def _nearest(
-    keys: NDArray[np.uint64],
-    low: np.uint64,
-    high: np.uint64,
-    query: np.uint64,
-    limit: np.uint64,
-    mask: np.uint64,
-    cap: int,
-    number: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
-    found: int,
-) -> int:
-    """The `cap` nearest, distance by distance: rare, so the range is simply read once per distance."""
-    full = found + cap
-    for distance in range(np.int64(limit) + 1):
-        for position in range(low, high):
-            difference = keys[position] ^ query
-            if popcount(difference) == U(distance) and difference & mask == U(0):
-                found_query[found] = number
-                found_key[found] = keys[position]
-                found += 1
-                if found == full:
-                    return found
-    return found
