@@ -255,6 +255,34 @@ class NaiveSlice:
         return self.epoch_of.pop(key, None) is not None
 
 
+class NaiveBuckets:
+    """Remembers when each fingerprint was last inserted under each key."""
+
+    def __init__(self, common: int, ttl: float = 0, epochs: int = 8) -> None:
+        self.common, self.ttl, self.epochs, self.epoch = common, ttl, epochs, 0
+        self.buckets: dict[int, dict[int, int]] = {}
+        self.ignored = 0
+
+    def probe_and_insert(self, key: int, fingerprint: int, now: float = 0) -> list[int]:
+        if self.ttl:
+            self.epoch = max(self.epoch, int(now // (self.ttl / self.epochs)))
+        bucket = {each: epoch for each, epoch in self.buckets.get(key, {}).items() if self.is_alive(epoch)}
+        self.buckets[key] = bucket
+        if len(bucket) >= self.common:
+            self.ignored += 1
+            return []
+        found = sorted(bucket.keys() - {fingerprint})
+        bucket[fingerprint] = self.epoch
+        return found
+
+    def forget(self, fingerprint: int) -> bool:
+        epochs = [bucket.pop(fingerprint, None) for bucket in self.buckets.values()]
+        return any(epoch is not None and self.is_alive(epoch) for epoch in epochs)
+
+    def is_alive(self, epoch: int) -> bool:
+        return epoch + self.epochs + 1 > self.epoch
+
+
 def subset_probability(flips: Sequence[float], subset: Iterable[int]) -> float:
     """p(u, S) of Sood 2011, equation 6."""
     chosen = set(subset)

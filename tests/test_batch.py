@@ -1,12 +1,14 @@
 """Batch search finds the same set as comparing all with all."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neardup import batch
 from neardup.batch import BatchSearch, Pairs, scan_psm
 from neardup.design import Design, longest_leading
 from neardup.errors import CorruptState, WrongState
@@ -22,10 +24,11 @@ def listed(pairs: Pairs) -> list[tuple[int, int]]:
     return list(zip(pairs.query.tolist(), pairs.fingerprint.tolist(), strict=True))
 
 
-@given(fingerprints(), fingerprints(), st.integers(0, 5), st.integers(1, 40))
+@given(fingerprints(), fingerprints(), st.integers(0, 5), st.integers(1, 40), st.sampled_from([0, batch.NEAR_BYTES]))
 @settings(max_examples=EXAMPLES)
-def test_small_batches(queries: list[int], others: list[int], k: int, tables: int) -> None:
-    search = BatchSearch(words(queries), longest_leading(k, tables))
+def test_small_batches(queries: list[int], others: list[int], k: int, tables: int, near_bytes: int) -> None:
+    with patch.object(batch, "NEAR_BYTES", near_bytes):
+        search = BatchSearch(words(queries), longest_leading(k, tables))
     assert listed(search.scan([words(others)])) == sorted(all_pairs(queries, others, k))
 
 
@@ -34,7 +37,7 @@ def test_a_file_in_chunks_on_all_cores(threads: int, tmp_path: Path) -> None:
     made = simulated(np.random.default_rng(1), 150_000, 3000)
     path = tmp_path / "fingerprints"
     write_fingerprints(path, made, signature_version="1", chunk=70_000)
-    chunks = read_fingerprints(path)
+    chunks = list(read_fingerprints(path))
     assert [chunk.size for chunk in chunks] == [70_000, 70_000, 10_000]
     queries = simulated(np.random.default_rng(1), 5000, 3000)[:200]
     found = BatchSearch(queries, Design(3, (5,))).scan(chunks, threads)
@@ -72,8 +75,9 @@ def test_a_file_of_another_kind_or_torn_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptState, match="torn"):
         read_fingerprints(path)
     path.write_bytes(raw[:-1] + b"!")
-    with pytest.raises(CorruptState, match="expected checksum"):
-        read_fingerprints(path, mapped=False)
+    with pytest.raises(CorruptState, match=r"expected checksum [0-9a-f]{8} of 0, got [0-9a-f]{8}"):
+        BatchSearch(words([1]), Design(3, (5,))).scan(read_fingerprints(path))
+    assert next(read_fingerprints(path, check=False)).size == 5000
     path.write_bytes(b"else" + raw[4:])
     with pytest.raises(WrongState, match="begins with"):
         read_fingerprints(path)

@@ -1,5 +1,6 @@
 """Probabilistic search: the order of the flips against brute force, and recall against exact search."""
 
+from itertools import combinations
 from math import exp
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neardup.candidates import candidate_sets
 from neardup.errors import CorruptState, WrongState
 from neardup.flip_model import LEVELS, FlipModel
-from neardup.kernels.vosh import SIZE_SHIFT, likeliest_sets, rank_bits
+from neardup.kernels.vosh import SIZE_SHIFT, flip_lookups, likeliest_sets, rank_bits
 from neardup.psm import Psm
 from neardup.simulated import copies, fingerprints_of, pages
 from neardup.slice import Slice
@@ -22,7 +24,7 @@ from tests.naive import likely_subsets, subset_probability
 def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
     bits = len(costs)
     order, ranked = np.empty(bits, np.int64), np.empty(bits + 1, np.uint64)
-    rank_bits(np.array(costs, np.uint16), bits, np.empty(128, np.uint32), order, ranked)
+    rank_bits(np.array(costs, np.uint16), bits, np.empty(64, np.int32), np.empty(64, np.int32), order, ranked)
     out = np.empty(wanted, np.uint64)
     count = likeliest_sets(ranked, bits, most, wanted, np.empty(wanted + most + 2, np.uint64), out)
     sets = []
@@ -43,6 +45,30 @@ def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most:
     chances = [subset_probability(flips, subset) for subset in sets]
     for ours, theirs in zip(chances, (chance for chance, _ in wanted), strict=True):
         assert ours == pytest.approx(theirs)
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.lists(st.integers(0, 8000), min_size=1, max_size=11), st.integers(1, 4), st.integers(1, 40), st.booleans())
+def test_flips_are_the_likeliest_sets_by_candidates_or_heap(
+    costs: list[int], most: int, wanted: int, by_heap: bool
+) -> None:
+    header = len(costs)
+    candidates = np.empty((most, 0), np.uint8) if by_heap else candidate_sets(header, most, wanted)
+    keys, limits = np.empty((1, wanted + 1), np.uint64), np.empty((1, wanted + 1), np.uint64)
+    levels = np.arange(header, dtype=np.uint8)[None, :]
+    zero = np.zeros(1, np.uint64)
+    flip_lookups(zero, levels, np.array(costs, np.uint16), header, most, wanted, candidates, keys, limits)
+    flips, rests = keys[0].tolist(), limits[0].tolist()
+    assert [most - flip.bit_count() for flip in flips] == rests
+    sums = sorted(sum(subset) for size in range(1, most + 1) for subset in combinations(costs, size))[:wanted]
+    assert len(set(flips[: len(sums) + 1])) == len(sums) + 1
+    made = [sum(costs[bit] for bit in range(header) if flip >> (63 - bit) & 1) for flip in flips]
+    assert made == [0, *sums] + [0] * (wanted - len(sums))
+
+
+def test_many_flips_are_left_to_the_heap() -> None:
+    assert candidate_sets(24, 3, 20).shape == (3, 46)
+    assert candidate_sets(24, 3, 400).shape == (3, 0)
 
 
 def test_only_the_wanted_sets_are_made() -> None:

@@ -14,7 +14,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -68,32 +68,43 @@ def read_about(path: Path, *, magic: bytes, version: int) -> dict[str, Any]:
         return about
 
 
-def read(path: Path, *, magic: bytes, version: int, mapped: bool = False) -> Contents:
-    """All of it, each array checked against its CRC-32; with `mapped`, arrays are read-only maps and not checked.
+def read(path: Path, *, magic: bytes, version: int) -> Contents:
+    """All of it, each array checked against its CRC-32.
 
     Raises WrongState when it is another kind or version of file, CorruptState when it is torn or altered, OSError when
     it cannot be opened.
     """
-    arrays: dict[str, NDArray[Any]] = {}
     with path.open("rb") as file:
         header = _header(file, path, magic, version)
-        size_of_file = os.fstat(file.fileno()).st_size
-        at = file.tell()
-        for each in header["arrays"]:
-            at += -at % _ALIGN
-            dtype = np.dtype(each["dtype"])
-            nbytes = dtype.itemsize * each["size"]
-            if at + nbytes > size_of_file:
-                raise CorruptState(
-                    f"{path}: expected {at + nbytes:,} bytes at least, got {size_of_file:,}; it is torn, delete it and "
-                    "the log rebuilds it"
-                )
-            if mapped and nbytes:
-                arrays[each["name"]] = np.memmap(file, dtype, "r", at, (each["size"],))
-            else:
-                arrays[each["name"]] = _array(file, at, dtype, each, path)
-            at += nbytes
+        arrays = {each["name"]: _array(file, at, each, path) for each, at in _places(file, header, path)}
     return Contents(header["about"], arrays)
+
+
+def map_arrays(path: Path, *, magic: bytes, version: int) -> dict[str, "MappedArray"]:
+    """The arrays as read-only maps, which are read from the disk when they are used. Raises as `read` does.
+
+    What they hold is not checked here, as that would read all of it: ask each one when it is its turn.
+    """
+    with path.open("rb") as file:
+        header = _header(file, path, magic, version)
+        return {
+            each["name"]: MappedArray(path, each["name"], each["crc"], _map(file, at, each))
+            for each, at in _places(file, header, path)
+        }
+
+
+class MappedArray(NamedTuple):
+    """An array of a file, and the checksum that the header says it has."""
+
+    path: Path
+    name: str
+    crc: int
+    array: NDArray[Any]
+
+    def checked(self) -> NDArray[Any]:
+        """The array, after reading all of it. Raises CorruptState when it was altered."""
+        _require(self.path, self.name, self.crc, _crc(self.array))
+        return self.array
 
 
 def _header(file: BinaryIO, path: Path, magic: bytes, version: int) -> dict[str, Any]:
@@ -112,8 +123,30 @@ def _header(file: BinaryIO, path: Path, magic: bytes, version: int) -> dict[str,
     return header
 
 
-def _array(file: BinaryIO, at: int, dtype: np.dtype[Any], each: Mapping[str, Any], path: Path) -> NDArray[Any]:
-    array = np.empty(each["size"], dtype)
+def _places(file: BinaryIO, header: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Each array's entry in the header, and where in the file it begins."""
+    size_of_file = os.fstat(file.fileno()).st_size
+    at = file.tell()
+    for each in header["arrays"]:
+        at += -at % _ALIGN
+        nbytes = np.dtype(each["dtype"]).itemsize * each["size"]
+        if at + nbytes > size_of_file:
+            raise CorruptState(
+                f"{path}: expected {at + nbytes:,} bytes at least, got {size_of_file:,}; it is torn, delete it and "
+                "the log rebuilds it"
+            )
+        yield each, at
+        at += nbytes
+
+
+def _map(file: BinaryIO, at: int, each: Mapping[str, Any]) -> NDArray[Any]:
+    if not each["size"]:
+        return np.empty(0, each["dtype"])
+    return np.memmap(file, each["dtype"], "r", at, (each["size"],))
+
+
+def _array(file: BinaryIO, at: int, each: Mapping[str, Any], path: Path) -> NDArray[Any]:
+    array = np.empty(each["size"], each["dtype"])
     if array.size:
         file.seek(at)
         view = _bytes(array)
@@ -125,9 +158,13 @@ def _array(file: BinaryIO, at: int, dtype: np.dtype[Any], each: Mapping[str, Any
                 raise CorruptState(f"{path}: expected {len(view):,} bytes of {each['name']}, got {done:,}; it is torn")
             crc = zlib.crc32(view[done : done + count], crc)
             done += count
-        if crc != each["crc"]:
-            raise CorruptState(f"{path}: expected checksum {each['crc']:08x} of {each['name']}, got {crc:08x}")
+        _require(path, each["name"], each["crc"], crc)
     return array
+
+
+def _require(path: Path, name: str, expected: int, got: int) -> None:
+    if got != expected:
+        raise CorruptState(f"{path}: expected checksum {expected:08x} of {name}, got {got:08x}")
 
 
 def _crc(array: NDArray[Any]) -> int:

@@ -1,7 +1,7 @@
 """Batch search: a batch of queries against a file of fingerprints, read once from end to end.
 
 Exact (Manku 2007 §3.3): tables are built on the queries, and each fingerprint of the file is looked up in them. Most
-are turned away by one bit of a bitmap that stays in the cache while a block of the file goes past it.
+are turned away by one bit of a bitmap, which a block of the file passes in the order of that bit's place.
 Probabilistic (Sood & Loguinov 2011 §6.3): a chunk of the file becomes a table, and the queries' flips are looked up.
 """
 
@@ -16,19 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.design import Design
-from neardup.kernels.sifting import sift
+from neardup.kernels.sifting import arrange, sift
 from neardup.lookup import Found, Lookup
 from neardup.psm import Psm
 from neardup.runs import PlainBuilder, PlainRun
+from neardup.scratch import Scratch
 from neardup.slice import Slice
 from neardup.table import BITS, Table, moves
 
-BLOCK: Final = 1 << 20
+BLOCK: Final = 1 << 21
 """Fingerprints that pass all tables together: enough that fetching a table's bitmap anew for each block is little."""
-
-
-SPACING: Final = 4
-"""The bitmaps have 2^4 bits a query: 2 MB a table for a million, one of sixteen passes."""
+SPACING: Final = 5
+"""The bitmaps have 2^5 bits a query: 4 MB a table for a million, one of 32 passes."""
+ARRANGED_BITS: Final = 10
+"""A block is arranged by this many leading bits: as many stretches as can be written to side by side."""
+NEAR_BYTES: Final = 1 << 18
+"""Bitmaps up to this size are near enough for a block in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class BatchSearch:
 
     def __init__(self, queries: NDArray[np.uint64], design: Design) -> None:
         self._k = design.k
+        self._scratch = Scratch()
         distinct = np.unique(queries)
         self._distinct = int(distinct.size)
         tables = design.tables()
@@ -63,9 +67,23 @@ class BatchSearch:
 
     def _scan_block(self, block: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
         block = np.ascontiguousarray(block)
-        passed = np.empty(block.size, np.uint64)
+        arranged, passed = (
+            self._scratch.room(name, block.size, np.uint64)[: block.size] for name in ("arranged", "passed")
+        )
+        places = self._scratch.room("places", block.size, np.uint16)
         found = Found(2 * most_near(self._k, self._distinct))
-        return [pair for table in self._tables if (pair := table.find(block, self._k, passed, found))[0].size]
+        pairs: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        first_bits: tuple[int, ...] = ()
+        for table in self._tables:
+            if not table.is_wide:
+                pairs.append(table.find(block, self._k, passed, found))
+                continue
+            # Tables with the same first block follow each other.
+            if table.first_bits != first_bits:
+                first_bits = table.first_bits
+                arrange(block, *_moves_of(table.order, ARRANGED_BITS), ARRANGED_BITS, places, arranged)
+            pairs.append(table.find(arranged, self._k, passed, found))
+        return [pair for pair in pairs if pair[0].size]
 
 
 def most_near(k: int, size: int) -> int:
@@ -77,16 +95,23 @@ def _bits(sources: Iterable[int]) -> np.uint64:
     return np.uint64(sum(1 << (BITS - 1 - source) for source in sources))
 
 
+def _moves_of(order: tuple[int, ...], bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The moves of the first bits only, for kernels that need no others."""
+    masks, rotations = moves(order)
+    masks &= _bits(order[:bits])
+    return masks[masks > 0], rotations[masks > 0]
+
+
 class _QueryTable:
     def __init__(self, table: Table, queries: NDArray[np.uint64], earlier: list[np.uint64]) -> None:
         self._table, self._earlier = table, earlier
         builder = PlainBuilder(np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, spacing=SPACING)
         builder.step(queries.size)
         self._run: PlainRun = builder.run()
-        # Only the leading bits are needed to ask the bitmap: the moves of the others are left out.
-        masks, rotations = moves(table.order)
-        masks &= _bits(table.order[: self._run.bitmap_bits])
-        self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
+        self._masks, self._rotations = _moves_of(table.order, self._run.bitmap_bits)
+        self.order = table.order
+        self.first_bits = table.order[:ARRANGED_BITS]
+        self.is_wide = self._run.bitmap.nbytes > NEAR_BYTES
 
     def find(
         self, block: NDArray[np.uint64], k: int, passed: NDArray[np.uint64], found: Found
@@ -99,7 +124,7 @@ class _QueryTable:
         limits = np.full(candidates.size, k, np.uint64)
         lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))
         found.clear()
-        run.probe_unfiltered(lookup.keys, limits, lookup.everyone, lookup, found)
+        run.probe_unfiltered(lookup, found)
         queries, others = table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
         # Most pairs share the leading bits of several tables; the first of those reports them.
         known = np.zeros(queries.size, bool)

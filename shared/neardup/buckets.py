@@ -1,7 +1,7 @@
 """Bucket tables: exact key → fingerprints, for the bands of a sketch and Broder's features.
 
-The newest pairs are in a dictionary; when there are many they become a sorted run, and runs of similar size are merged.
-A key with more fingerprints than the limit is common: it is ignored, as Broder ignores common shingles, and counted.
+The newest pairs are in a hash table. When it is full they become a sorted run, and runs are merged as those of a slice.
+A key with as many fingerprints as the limit is common: it is ignored, as Broder ignores common shingles, and counted.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.bucketing import bucket_ranges
-from neardup.kernels.probing import close_directory, mark_directory
-from neardup.runs import directory_bits, zeros
+from neardup.counts import TableCounts
+from neardup.kernels.bucketing import mix
+from neardup.kernels.ordering import group_by_query
+from neardup.levels import RATIO, Levels, epoch_of
+from neardup.lookup import Found
+from neardup.pair_runs import PairMerge, PairRun
+from neardup.recent_pairs import RecentPairs
 
 COMMON: Final = 1000
-RECENT: Final = 1 << 15
-RATIO: Final = 4
+RECENT: Final = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,109 +31,123 @@ class BucketMatches:
     fingerprint: NDArray[np.uint64]
 
 
-@dataclass(slots=True)
-class BucketCounts:
-    """What a bucket table did, for metrics."""
-
-    probes: int = 0
-    inserted: int = 0
-    matches: int = 0
-    common: int = 0
-
-
 class BucketTable:
-    """Not thread-safe. Inserting a pair again changes nothing."""
+    """Not thread-safe; the kernels release the GIL. Inserting a pair again only makes it young again.
 
-    def __init__(self, *, common: int = COMMON, recent: int = RECENT) -> None:
-        self.counts = BucketCounts()
-        self._common, self._most_recent = common, recent
-        self._recent: dict[int, set[int]] = {}
-        self._recent_count = 0
-        self._runs: list[_PairRun] = []
+    `ttl` is in the unit of the clock that `probe_and_insert` is given, and counted in epochs as in a slice; 0 keeps all
+    for ever. `recent` is how many pairs the hash table holds.
+    """
+
+    def __init__(self, *, common: int = COMMON, ttl: float = 0.0, recent: int = RECENT, ratio: int = RATIO) -> None:
+        self.counts = TableCounts()
+        self.epoch = 0
+        self._common, self._ttl = common, ttl
+        self._recent = RecentPairs(recent)
+        self._levels = Levels(PairMerge, ratio, self.counts)
+        self._in_runs, self._found = Found(), Found()
 
     def __len__(self) -> int:
-        return self._recent_count + sum(run.keys.size for run in self._runs)
+        """Pairs held, counting one that was inserted again in a later epoch as often."""
+        return len(self._recent) + sum(run.size for run in self._levels.runs)
 
-    def probe_and_insert(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64]) -> BucketMatches:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the runs and the hash table, without merges in progress."""
+        return self._recent.nbytes + sum(run.nbytes for run in self._levels.runs)
+
+    def probe_and_insert(
+        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], now: float = 0.0
+    ) -> BucketMatches:
         """In order: pair i meets the pairs that were there and pairs 0 to i-1 of the batch, then is remembered.
 
-        A bucket that has reached the limit answers nothing and takes nothing more.
+        A bucket that has reached the limit answers nothing and takes nothing more, until enough of it has expired.
+        `now` never goes back: an earlier one counts as the latest seen.
         """
-        ranges = [run.ranges(keys) for run in self._runs]
-        number: list[int] = []
-        found: list[int] = []
-        for i, (key, fingerprint) in enumerate(zip(keys.tolist(), fingerprints.tolist(), strict=True)):
-            recent = self._recent.get(key)
-            bucket = set(recent) if recent else set()
-            for run, (lows, highs) in zip(self._runs, ranges, strict=True):
-                if lows[i] < highs[i]:
-                    bucket.update(run.fingerprints[lows[i] : highs[i]].tolist())
-            if len(bucket) >= self._common:
-                self.counts.common += 1
-                continue
-            others = sorted(bucket - {fingerprint})
-            number += [i] * len(others)
-            found += others
-            if fingerprint not in bucket:
-                self._recent.setdefault(key, set()).add(fingerprint)
-                self._recent_count += 1
-                self.counts.inserted += 1
+        self._enter(now)
+        mixed = np.empty(keys.size, np.uint64)
+        mix(keys, mixed)
+        self._found.clear()
+        start = 0
+        while start < keys.size:
+            stop = min(keys.size, start + self._recent.free)
+            self._step(mixed[start:stop], fingerprints[start:stop], start)
+            start = stop
+        matches = BucketMatches(
+            self._found.query[: self._found.count].copy(), self._found.key[: self._found.count].copy()
+        )
         self.counts.probes += keys.size
-        self.counts.matches += len(number)
-        if self._recent_count >= self._most_recent:
-            self._flush()
-        return BucketMatches(np.array(number, np.int64), np.array(found, np.uint64))
+        self.counts.matches += self._found.count
+        return matches
 
     def forget(self, fingerprint: int) -> bool:
         """Remove a fingerprint from every bucket; True when it was in one. Reads everything: for operators."""
-        self._flush()
-        was_there = False
-        for number, run in enumerate(self._runs):
-            kept = run.fingerprints != np.uint64(fingerprint)
-            if not kept.all():
-                self._runs[number] = _PairRun(run.keys[kept], run.fingerprints[kept])
-                was_there = True
+        word = np.uint64(fingerprint)
+        was_recent = self._recent.forget(word)
+        was_there = self._levels.rewrite(lambda run: run.without(word)) or was_recent
+        self.counts.forgotten += was_there
         return was_there
 
-    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The arrays and the rest that a snapshot keeps."""
+    def settle(self) -> None:
+        """All pairs of an epoch into one run. Takes as long as it takes; for loading and tests."""
         self._flush()
-        arrays: dict[str, NDArray[Any]] = {}
-        for number, run in enumerate(self._runs):
+        self._levels.settle()
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """The arrays and the rest that a snapshot keeps: views, valid until the next call that changes something."""
+        arrays: dict[str, NDArray[Any]] = {
+            "recent/keys": self._recent.keys, "recent/fingerprints": self._recent.fingerprints,
+        }  # fmt: skip
+        for number, run in enumerate(self._levels.runs):
             arrays |= {f"{number}/keys": run.keys, f"{number}/fingerprints": run.fingerprints}
-        return arrays, {"runs": len(self._runs)}
+        return arrays, {"epoch": self.epoch, "epochs": [run.epoch for run in self._levels.runs]}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
         """Take over what `parts` gave."""
-        self._recent, self._recent_count = {}, 0
-        self._runs = [_PairRun(arrays[f"{n}/keys"], arrays[f"{n}/fingerprints"]) for n in range(about["runs"])]
+        self.epoch = about["epoch"]
+        runs = [
+            PairRun.of(arrays[f"{number}/keys"], arrays[f"{number}/fingerprints"], epoch)
+            for number, epoch in enumerate(about["epochs"])
+        ]
+        keys, fingerprints = arrays["recent/keys"], arrays["recent/fingerprints"]
+        self._recent.clear()
+        if keys.size < self._recent.free:
+            self._recent.load(keys, fingerprints)
+        else:
+            runs.append(PairRun.sorted(keys, fingerprints, self.epoch))
+        self._levels.restore(runs)
+
+    def _step(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], start: int) -> None:
+        """No more pairs than there is room for; `start` is the number of the first in its batch."""
+        marks = np.zeros(keys.size, np.uint8)
+        in_runs, found = self._in_runs, self._found
+        in_runs.clear()
+        for run in self._levels.runs:
+            run.probe(keys, fingerprints, common=self._common, epoch=self.epoch, marks=marks, found=in_runs)
+        ends, others = group_by_query(in_runs.query, in_runs.key, in_runs.count, keys.size)
+        before, recent = found.count, len(self._recent)
+        ignored = self._recent.meet(
+            keys, fingerprints, common=self._common, one_epoch=not self._ttl, marks=marks, ends=ends, others=others,
+            found=found,
+        )  # fmt: skip
+        found.query[before : found.count] += start
+        inserted = len(self._recent) - recent
+        self.counts.inserted += inserted
+        self.counts.common += ignored
+        self.counts.repeated += keys.size - ignored - inserted
+        if not self._recent.free:
+            self._flush()
+        self._levels.advance(keys.size)
+
+    def _enter(self, now: float) -> None:
+        """Close the epoch when its time is over, and drop the runs whose every pair is too old."""
+        epoch = epoch_of(now, self._ttl)
+        if epoch > self.epoch:
+            self._flush()
+            self.epoch = epoch
+            self._levels.expire(epoch)
 
     def _flush(self) -> None:
-        if not self._recent_count:
-            return
-        pairs = [(key, each) for key, bucket in self._recent.items() for each in bucket]
-        newest = np.array(pairs, np.uint64)
-        self._recent, self._recent_count = {}, 0
-        keys, fingerprints = newest[:, 0], newest[:, 1]
-        while self._runs and self._runs[-1].keys.size <= RATIO * keys.size:
-            older = self._runs.pop()
-            keys = np.concatenate([older.keys, keys])
-            fingerprints = np.concatenate([older.fingerprints, fingerprints])
-        order = np.lexsort((fingerprints, keys))
-        self._runs.append(_PairRun(keys[order], fingerprints[order]))
-
-
-class _PairRun:
-    """Pairs sorted by key, then fingerprint, with a directory on the keys' leading bits."""
-
-    def __init__(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64]) -> None:
-        self.keys, self.fingerprints = np.ascontiguousarray(keys), np.ascontiguousarray(fingerprints)
-        self._bits = directory_bits(max(4, keys.size), 0)
-        self._directory = zeros((1 << self._bits) + 1, np.uint32)
-        mark_directory(self.keys, 0, keys.size, 0, self._bits, self._directory)
-        close_directory(self._directory)
-
-    def ranges(self, queries: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        lows, highs = np.empty(queries.size, np.int64), np.empty(queries.size, np.int64)
-        bucket_ranges(self.keys, self._directory, self._bits, queries, lows, highs)
-        return lows, highs
+        if len(self._recent):
+            run = PairRun.sorted(self._recent.keys, self._recent.fingerprints, self.epoch)
+            self._recent.clear()
+            self._levels.add(run)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels import elias_fano, huffman
-from neardup.kernels.probing import close_directory, mark_directory
+from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
-from neardup.runs import directory_bits, zeros
+from neardup.runs import zeros
 from neardup.table import leading_mask
 
 _SPARE_WORDS: Final = 2  # kernels read one word past the end
@@ -42,20 +42,13 @@ class EliasFanoRun:
         return int(self._lower.nbytes + self._upper.nbytes + self._samples.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        capped = 0
-
-        def kernel(start: int, into: Found) -> tuple[int, int]:
-            nonlocal capped
-            reached, count, more = elias_fano.probe_elias_fano(
+        return found.collect_capped(
+            lookup,
+            lambda start: elias_fano.probe_elias_fano(
                 self._prefix, self._skip, self._upper_bits, self._lower, self._upper, self._samples, lookup.keys,
-                lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
-                into.query, into.key, into.count,
-            )  # fmt: skip
-            capped += more
-            return reached, count
-
-        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
-        return capped
+                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap, found.query, found.key, found.count,
+            ),
+        )  # fmt: skip
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
         at, place = self._resume if self._resume[0] <= start else (0, 0)
@@ -105,15 +98,13 @@ class HuffmanRun:
         last_keys: NDArray[np.uint64],
         counts: NDArray[np.uint16],
         lengths: NDArray[np.int64],
-        directory: NDArray[np.uint32],
         *,
         skip: int,
         epoch: int,
     ) -> None:
         self.epoch = epoch
         self._words, self._last_keys, self._counts, self._lengths = words, last_keys, counts, lengths
-        self._directory, self._skip = directory, skip
-        self._bits = (directory.size - 1).bit_length() - 1
+        self._directory = KeyDirectory.of(last_keys, skip)
         self._codes, self._peeks = huffman.canonical_codes(lengths)
         self._ends = np.cumsum(counts, dtype=np.int64)
 
@@ -126,37 +117,31 @@ class HuffmanRun:
         return int(self._words.nbytes + self._last_keys.nbytes + self._counts.nbytes + self._directory.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        capped = 0
-
-        def kernel(start: int, into: Found) -> tuple[int, int]:
-            nonlocal capped
-            reached, count, more = huffman.probe_huffman(
-                self._words, self._last_keys, self._counts, self._directory, self._skip, self._bits, self._lengths,
-                self._codes, self._peeks, lookup.keys, lookup.limits, lookup.everyone, start, lookup.mask, lookup.cap,
-                into.query, into.key, into.count,
-            )  # fmt: skip
-            capped += more
-            return reached, count
-
-        found.collect(lookup.keys.size, lookup.cap + 1, kernel)
-        return capped
+        directory = self._directory
+        order = np.argsort(lookup.keys)
+        keys, limits = lookup.keys[order], lookup.limits[order]
+        return found.collect_capped(
+            lookup,
+            lambda start: huffman.probe_huffman(
+                self._words, self._last_keys, self._counts, directory.bases, directory.offsets, directory.skip,
+                directory.bits, self._lengths, self._codes, self._peeks, keys, limits, order, start, lookup.mask,
+                lookup.cap, found.query, found.key, found.count,
+            ),
+        )  # fmt: skip
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
-        first = int(np.searchsorted(self._ends, start, "right"))
+        first, last = np.searchsorted(self._ends, [start, stop - 1], "right").tolist()
         begin = int(self._ends[first - 1]) if first else 0
-        pieces, at, block = [], begin, first
-        while at < stop:
-            out = np.empty(int(self._counts[block]), np.uint64)
-            huffman.decode_block(self._words, block, out.size, self._lengths, self._codes, self._peeks, out)
-            pieces.append(out)
-            at += out.size
-            block += 1
-        return np.concatenate(pieces or [np.empty(0, np.uint64)])[start - begin : stop - begin]
+        out = np.empty(int(self._counts[first : last + 1].sum()), np.uint64)
+        huffman.decode_blocks(
+            self._words, first, min(last, self._counts.size - 1), self._counts, self._lengths, self._codes, self._peeks,
+            out,
+        )  # fmt: skip
+        return out[start - begin : stop - begin]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
         return {
             "words": self._words, "last_keys": self._last_keys, "counts": self._counts, "lengths": self._lengths,
-            "directory": self._directory,
         }  # fmt: skip
 
 
@@ -202,8 +187,4 @@ class HuffmanBuilder:
         used = int(np.count_nonzero(self._counts))
         last_keys, counts = self._last_keys[:used].copy(), self._counts[:used].copy()
         words = self._words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
-        bits = directory_bits(max(used, 4), self._skip)
-        directory = zeros((1 << bits) + 1, np.uint32)
-        mark_directory(last_keys, 0, used, self._skip, bits, directory)
-        close_directory(directory)
-        return HuffmanRun(words, last_keys, counts, self._lengths, directory, skip=self._skip, epoch=self._epoch)
+        return HuffmanRun(words, last_keys, counts, self._lengths, skip=self._skip, epoch=self._epoch)

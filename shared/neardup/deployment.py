@@ -42,7 +42,7 @@ class Deployment:
     @cached_property
     def featurizing(self) -> Featurizing:
         """One for all featurizers of a process."""
-        signatures = Signatures(Choices.of(self.settings))
+        signatures = Signatures(Choices.of(self.settings), everything=False)
         model = None if self.psm is None else self.psm.model
         return Featurizing(signatures, model, self.settings.processes or os.cpu_count() or 1)
 

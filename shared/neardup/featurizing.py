@@ -144,7 +144,7 @@ _own: Featurizing
 
 def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
     global _own
-    _own = Featurizing(Signatures(choices), model)
+    _own = Featurizing(Signatures(choices, everything=False), model)
     # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -1,5 +1,6 @@
 """Files of fingerprints, in chunks of 64 MB (Manku 2007 §3.3), that can be mapped into memory and scanned."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,11 @@ def write_fingerprints(
     array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
 
 
-def read_fingerprints(path: Path, *, mapped: bool = True) -> list[NDArray[np.uint64]]:
-    """The chunks. Mapped ones are read from the disk when they are scanned; others at once, and checked.
+def read_fingerprints(path: Path, *, check: bool = True) -> Iterator[NDArray[np.uint64]]:
+    """The chunks, mapped: each is read from the disk when it is its turn, and its checksum is checked before.
 
-    Raises WrongState, CorruptState or OSError.
+    Without `check` a chunk that was altered goes unnoticed, and a scan that stops early reads no more than it needs.
+    Raises WrongState, CorruptState or OSError at once for the file as a whole, CorruptState later for a chunk.
     """
-    return list(array_file.read(path, magic=MAGIC, version=VERSION, mapped=mapped).arrays.values())
+    mapped = array_file.map_arrays(path, magic=MAGIC, version=VERSION)
+    return (each.checked() if check else each.array for each in mapped.values())

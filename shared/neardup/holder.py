@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from neardup import metrics
 from neardup.buckets import BucketTable
 from neardup.codecs import Codec
+from neardup.levels import EPOCHS, epoch_of
 from neardup.plan import Plan
 from neardup.probes import Probes, concatenated
 from neardup.psm import Psm
 from neardup.settings import Settings
-from neardup.slice import EPOCHS, Slice, SliceSettings
+from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
 from neardup.table import Table
 
@@ -54,7 +55,7 @@ class Holder(ABC):
 
     def epoch_of(self, timestamp: int) -> int:
         """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
-        return int(timestamp // (self._ttl / EPOCHS)) if self._ttl else 0
+        return epoch_of(timestamp, self._ttl)
 
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
@@ -108,7 +109,7 @@ class Buckets(Holder):
 
     def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
         super().__init__(settings, plan, partition)
-        self._table = BucketTable(common=settings.common_bucket)
+        self._table = BucketTable(common=settings.common_bucket, ttl=self._ttl)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -116,7 +117,7 @@ class Buckets(Holder):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = concatenated([each.keys for each in probes if each.keys is not None])
-        matches = self._table.probe_and_insert(keys, fingerprints)
+        matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch))
         return fingerprints[matches.query], matches.fingerprint
 
     def save(self, path: Path, offset: int) -> None:
@@ -126,4 +127,4 @@ class Buckets(Holder):
         return load_buckets(path, self._table, plan=self._plan, partition=self._partition)
 
     def measure(self) -> None:
-        self._report(self._table.counts, len(self._table), 0)
+        self._report(self._table.counts, len(self._table), self._table.nbytes)

@@ -66,6 +66,20 @@ class Found:
                 self._grow(least_room)
             start = reached
 
+    def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int]]) -> int:
+        """The same for the lookups of a run: `kernel(start)` also says how many were capped; return all of these.
+
+        The kernel wants room for one match more than the cap. It must take the buffers when it is called: they change.
+        """
+        start = capped = 0
+        while start < lookup.keys.size:
+            reached, self.count, more = kernel(start)
+            capped += more
+            if reached < lookup.keys.size:
+                self._grow(lookup.cap + 1)
+            start = reached
+        return capped
+
     def matches(self, queries: NDArray[np.uint64], cap: int) -> Matches:
         """Distances to `queries`, repeats dropped, nearest first, at most `cap` a query."""
         if self.count == 0:

@@ -1,4 +1,4 @@
-"""A merge in progress: two neighbouring runs become one, a bounded number of keys per batch.
+"""A merge in progress: two neighbouring runs without a key in common become one, a bounded number of keys per batch.
 
 The two runs stay in use until the new one is ready. Compressed runs are read and written through plain buffers of the
 size of the merge; what limits a step is keys, so a step takes the same time whatever the runs' size.
@@ -29,7 +29,7 @@ class Merge:
         self._inputs = [_Reader(older), _Reader(newer)]
         total = older.size + newer.size
         self._out: NDArray[np.uint64] = np.empty(total, np.uint64)
-        self._i = self._j = self._o = 0
+        self._i = self._j = 0
         self._builder: Builder | None = None
         # Each key is read, merged and indexed once, and all of it must be done while newer.size keys come in.
         self._pace = HASTE * 3 * total / max(1, newer.size)
@@ -42,14 +42,14 @@ class Merge:
             if budget <= 0:
                 return None
         if self._builder is None:
-            before = self._o
-            self._i, self._j, self._o = merge_step(
-                self._inputs[0].keys, self._inputs[1].keys, self._i, self._j, self._out, self._o, budget
+            before = self._i + self._j
+            self._i, self._j = merge_step(
+                self._inputs[0].keys, None, self._inputs[1].keys, None, self._i, self._j, self._out, None, budget
             )
-            budget -= self._o - before
-            if self._i < self.older.size or self._j < self.newer.size:
+            budget -= self._i + self._j - before
+            if self._i + self._j < self._out.size:
                 return None
-            self._builder = self._make_builder(self._out[: self._o], self.older.epoch)
+            self._builder = self._make_builder(self._out, self.older.epoch)
         return self._builder.run() if self._builder.step(max(1, budget)) else None
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.candidates import candidate_sets
 from neardup.flip_model import FlipModel
 from neardup.kernels.vosh import flip_lookups
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
@@ -17,8 +18,6 @@ from neardup.slice import Slice
 
 BATCH: Final = 2048
 """Queries whose lookups are made at once: they fit the cache."""
-_STAGES: Final = (1, 4, 12)
-"""Where the search for the first match stops to see who is done: itself, the likeliest flips, more, all."""
 
 
 @dataclass(frozen=True)
@@ -37,69 +36,48 @@ class Psm:
         """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
         keys = np.empty((fingerprints.size, self.attempts + 1), np.uint64)
         limits = np.empty_like(keys)
-        flip_lookups(fingerprints, levels, self.model.table, self.header, self.k, self.attempts, keys, limits)
+        candidates = candidate_sets(self.header, self.k, self.attempts)
+        flip_lookups(
+            fingerprints, levels, self.model.table, self.header, self.k, self.attempts, candidates, keys, limits
+        )
         return keys, limits
 
     def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
         """Every match that the flips reach (PSM_A)."""
-        return self._find(kept, fingerprints, levels, (self.attempts + 1,))
-
-    def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
-        """At least one match of each fingerprint that has one within reach, likeliest flips first (PSM_F)."""
-        stages = [stage for stage in _STAGES if stage <= self.attempts]
-        return self._find(kept, fingerprints, levels, (*stages, self.attempts + 1))
-
-    def _find(
-        self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], stages: tuple[int, ...]
-    ) -> Matches:
         found = Found()
         for start in range(0, fingerprints.size, BATCH):
             batch = slice(start, start + BATCH)
-            self._find_batch(kept, fingerprints[batch], levels[batch], stages, start, found)
+            keys, limits = self.lookups(fingerprints[batch], levels[batch])
+            self._collect(kept, keys, limits, np.arange(start, start + keys.shape[0]), found)
         return found.matches(fingerprints, self.cap)
 
-    def _find_batch(
-        self,
-        kept: Slice,
-        fingerprints: NDArray[np.uint64],
-        levels: NDArray[np.uint8],
-        stages: tuple[int, ...],
-        start: int,
-        found: Found,
-    ) -> None:
-        waiting = np.arange(fingerprints.size)
-        done = 0
-        if stages[0] == 1 and len(stages) > 1:
-            # Copies with the same header need no flips at all: most of what is found, before any heap is built.
-            own = np.full(fingerprints.size, self.k, np.uint64)
-            self._collect(kept, fingerprints, own, waiting + start, found)
-            waiting = _without(waiting, found, start)
-            done, stages = 1, stages[1:]
-        keys, limits = self.lookups(fingerprints[waiting], levels[waiting])
-        rows = np.arange(waiting.size)
-        for stop in stages:
-            owners = np.repeat(waiting[rows], stop - done) + start
-            self._collect(kept, keys[rows, done:stop].ravel(), limits[rows, done:stop].ravel(), owners, found)
-            done = stop
-            if stop != stages[-1]:
-                rows = rows[np.isin(waiting[rows], _without(waiting[rows], found, start), assume_unique=True)]
+    def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
+        """At least one match of each fingerprint that has one within reach (PSM_F).
+
+        Copies with the same header are most of what is found, so those are looked for before any flip is made. (Further
+        stops between the flips save few lookups, as most pages have no match, and cost more than they save.)
+        """
+        found = Found()
+        for start in range(0, fingerprints.size, BATCH):
+            batch = fingerprints[start : start + BATCH]
+            numbers = np.arange(start, start + batch.size)
+            before = found.count
+            self._collect(kept, batch[:, None], np.full((batch.size, 1), self.k, np.uint64), numbers, found)
+            waiting = np.ones(batch.size, bool)
+            waiting[found.query[before : found.count] - start] = False
+            keys, limits = self.lookups(batch[waiting], levels[start : start + BATCH][waiting])
+            self._collect(kept, keys[:, 1:], limits[:, 1:], numbers[waiting], found)
+        return found.matches(fingerprints, self.cap)
 
     def _collect(
         self,
         kept: Slice,
         keys: NDArray[np.uint64],
         limits: NDArray[np.uint64],
-        owners: NDArray[np.int64],
+        numbers: NDArray[np.int64],
         found: Found,
     ) -> None:
+        """Add what the lookups of row i find to `found` under numbers[i]."""
         before = found.count
-        kept.collect(Lookup(keys, limits, self.header, self.cap), found)
-        found.query[before : found.count] = owners[found.query[before : found.count]]
-
-
-def _without(waiting: NDArray[np.int64], found: Found, start: int) -> NDArray[np.int64]:
-    """Those of `waiting` that found nothing yet."""
-    hit = np.zeros(BATCH, bool)
-    numbers = found.query[: found.count] - start
-    hit[numbers[numbers >= 0]] = True
-    return waiting[~hit[waiting]]
+        kept.collect(Lookup(keys.ravel(), limits.ravel(), self.header, self.cap), found)
+        found.query[before : found.count] = numbers[found.query[before : found.count] // keys.shape[1]]

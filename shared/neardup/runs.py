@@ -10,7 +10,8 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.probing import close_directory, fill_filter, mark_directory, pass_filter, probe_sorted
+from neardup.kernels.probing import fill_filter, probe_filtered, probe_sorted
+from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
 
 FILTER_SPACING: Final = 3
@@ -60,18 +61,14 @@ def zeros(size: int, dtype: type[_Word]) -> NDArray[_Word]:
     return made
 
 
-def directory_bits(size: int, skip: int) -> int:
-    """Two to four keys an entry: at most 2 bytes a key, and a probe reads one cache line of the table."""
-    return max(1, min(size.bit_length() - 2, 62 - skip))
-
-
 class PlainRun:
-    """Keys as they are, a directory of 32-bit positions, and a bitmap of the leading bits where that is sparse."""
+    """Keys as they are, a directory, and a bitmap of the leading bits where that is sparse."""
 
     def __init__(
         self,
         keys: NDArray[np.uint64],
-        directory: NDArray[np.uint32],
+        bases: NDArray[np.uint32],
+        offsets: NDArray[np.uint8],
         bitmap: NDArray[np.uint64],
         *,
         skip: int,
@@ -79,12 +76,9 @@ class PlainRun:
     ) -> None:
         self.keys = keys
         self.epoch = epoch
-        self._directory = directory
+        self._directory = KeyDirectory(bases, offsets, skip)
         self.bitmap = bitmap
-        self._skip = skip
-        self._bits = (directory.size - 1).bit_length() - 1
         self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
-        self._passed: NDArray[np.int64] = np.empty(0, np.int64)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], *, skip: int = 0, leading: int = 64, epoch: int = 0) -> "PlainRun":
@@ -103,42 +97,38 @@ class PlainRun:
         return int(self.keys.nbytes + self._directory.nbytes + self.bitmap.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        keys, limits = lookup.keys, lookup.limits
         if not self.bitmap_bits:
-            return self.probe_unfiltered(keys, limits, lookup.everyone, lookup, found)
-        if self._passed.size < keys.size:
-            self._passed = np.empty(keys.size, np.int64)
-        passed = self._passed[: pass_filter(keys, self._skip, self.bitmap_bits, self.bitmap, self._passed)]
-        return self.probe_unfiltered(keys[passed], limits[passed], passed, lookup, found)
+            return self.probe_unfiltered(lookup, found)
+        directory = self._directory
+        return found.collect_capped(
+            lookup,
+            lambda start: probe_filtered(
+                self.bitmap, self.bitmap_bits, self.keys, directory.bases, directory.offsets, directory.skip,
+                directory.bits, lookup.keys, lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
+                found.query, found.key, found.count,
+            ),
+        )  # fmt: skip
 
-    def probe_unfiltered(
-        self,
-        keys: NDArray[np.uint64],
-        limits: NDArray[np.uint64],
-        numbers: NDArray[np.int64],
-        lookup: Lookup,
-        found: Found,
-    ) -> int:
-        """The same for these keys, which `lookup` knows by their numbers, without asking the bitmap."""
-        capped = 0
-
-        def kernel(start: int, into: Found) -> tuple[int, int]:
-            nonlocal capped
-            reached, count, more = probe_sorted(
-                self.keys, self._directory, self._skip, self._bits, keys, limits, numbers, start,
-                lookup.leading, lookup.mask, lookup.cap, into.query, into.key, into.count,
-            )  # fmt: skip
-            capped += more
-            return reached, count
-
-        found.collect(keys.size, lookup.cap + 1, kernel)
-        return capped
+    def probe_unfiltered(self, lookup: Lookup, found: Found) -> int:
+        """The same without asking the bitmap, for who has done so."""
+        directory = self._directory
+        return found.collect_capped(
+            lookup,
+            lambda start: probe_sorted(
+                self.keys, directory.bases, directory.offsets, directory.skip, directory.bits, lookup.keys,
+                lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
+                found.query, found.key, found.count,
+            ),
+        )  # fmt: skip
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        return {"keys": self.keys, "directory": self._directory, "bitmap": self.bitmap}
+        directory = self._directory
+        return {
+            "keys": self.keys, "bases": directory.bases, "offsets": directory.offsets, "bitmap": self.bitmap,
+        }  # fmt: skip
 
 
 class PlainBuilder:
@@ -148,8 +138,7 @@ class PlainBuilder:
         self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
-        self._bits = directory_bits(keys.size, skip)
-        self._directory = zeros((1 << self._bits) + 1, np.uint32)
+        self._directory = KeyDirectory.empty(keys.size, skip)
         self._at = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
@@ -162,14 +151,12 @@ class PlainBuilder:
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
-        mark_directory(self._keys, self._at, stop, self._skip, self._bits, self._directory)
+        self._directory.extend(self._keys, self._at, stop)
         if self.bitmap_bits:
             fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
         self._at = stop
-        if stop == self._keys.size:
-            close_directory(self._directory)
-            return True
-        return False
+        return stop == self._keys.size
 
     def run(self) -> PlainRun:
-        return PlainRun(self._keys, self._directory, self.bitmap, skip=self._skip, epoch=self._epoch)
+        bases, offsets = self._directory.bases, self._directory.offsets
+        return PlainRun(self._keys, bases, offsets, self.bitmap, skip=self._skip, epoch=self._epoch)

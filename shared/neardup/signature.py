@@ -33,6 +33,9 @@ TOO_SHORT: Final = "too short"
 NO_BANDS: Final = "none"
 DEFAULT_BANDS: Final = Filter(k=16, s=8)
 
+_NO_HASHES: Final = np.empty(0, np.uint64)
+_NO_SPOTS: Final = SpotSignatures(_NO_HASHES, np.empty(0, np.int64))
+
 SCHEME: Final = 1
 """Goes up when the code makes other signatures from the same choices. Golden vectors in the tests pin it."""
 
@@ -152,9 +155,14 @@ class Signature:
 class Signatures:
     """Makes signatures by fixed choices. One object serves all threads; the heavy work runs without the GIL."""
 
-    def __init__(self, choices: Choices | None = None) -> None:
-        """Raises SettingsError if the choices cannot be followed."""
+    def __init__(self, choices: Choices | None = None, *, everything: bool = True) -> None:
+        """Raises SettingsError if the choices cannot be followed.
+
+        Without `everything`, what the stream has no use for is left out: MIN_s, groups of the filter, super shingles
+        and spot signatures are empty.
+        """
         self.choices: Final = choices or Choices()
+        self._everything = everything
         self.version: Final = self.choices.version
 
     def text_and_tokens(self, page: Page) -> tuple[Text, Tokens]:
@@ -192,6 +200,9 @@ class Signatures:
     def _sketches(self, tokens: Tokens, shingles: NDArray[np.uint64], sample: Sample) -> Sketches:
         choices = self.choices
         mips = mips_of(shingles, choices.m)
+        if not self._everything:
+            bands = choices.bands.keys(mips)
+            return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, _NO_SPOTS)
         smallest = min_s(shingles, choices.s)
         return Sketches(
             shingles.size,

@@ -1,9 +1,7 @@
 """A slice: what one shard partition holds of one table.
 
-New keys go to an unsorted tail, which is in the order of the log: a query sees the part of it that came before. A full
-tail becomes a sorted run, and so does, at once, a batch that would fill it. Neighbouring runs are merged when the newer
-is no longer much smaller, so that there are about log8(keys / tail) of them, in steps that are paid for by the batches:
-none of them waits for a whole merge.
+New keys go to the tail, one after the other: each sees the ones that came before. A full tail becomes a sorted run, and
+`levels` merges the runs.
 """
 
 from collections.abc import Iterable
@@ -14,18 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.codecs import Codec, make_builder
-from neardup.kernels.scanning import pairs_of_batch, scan_tail
+from neardup.counts import TableCounts
+from neardup.kernels.scanning import mark_known
+from neardup.levels import RATIO, Levels, epoch_of
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.merge import Merge
 from neardup.runs import Builder, Run
-from neardup.table import Table
+from neardup.table import BITS, Table
+from neardup.tail import Tail
 
-TAIL: Final = 1024
-RATIO: Final = 8
-BULK: Final = 8192
-"""Most keys of a batch that are taken at once."""
-EPOCHS: Final = 8
-"""A time to live is counted in eighths of itself: keys live between 8 and 9 of them after they were last inserted."""
+TAIL: Final = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +35,6 @@ class SliceSettings:
     ratio: int = RATIO
     compress_from: int = 1 << 16
 
-    @property
-    def epoch_length(self) -> float:
-        """Runs of different epochs are not merged, so that old ones can be dropped whole."""
-        return self.ttl / EPOCHS
-
-
-@dataclass(slots=True)
-class SliceCounts:
-    """What a slice did, for metrics."""
-
-    probes: int = 0
-    inserted: int = 0
-    repeated: int = 0
-    matches: int = 0
-    capped: int = 0
-    merges: int = 0
-    expired: int = 0
-    forgotten: int = 0
-
 
 class Slice:
     """Keys of one table that share their first `skip` bits. Not thread-safe; the kernels release the GIL.
@@ -69,27 +46,30 @@ class Slice:
     def __init__(self, table: Table, *, skip: int = 0, settings: SliceSettings | None = None) -> None:
         self.table, self.skip = table, skip
         self.settings = settings or SliceSettings()
-        self.counts = SliceCounts()
-        self.runs: list[Run] = []
+        self.counts = TableCounts()
         self.epoch = 0
-        self._merges: list[Merge] = []
-        self._tail: NDArray[np.uint64] = np.empty(self.settings.tail, np.uint64)
-        self._tail_count = 0
+        self._levels: Levels[Run] = Levels(self._merge, self.settings.ratio, self.counts)
+        self._tail = Tail(self.settings.tail, table.mask)
         self._found = Found()
 
     def __len__(self) -> int:
-        """Keys held, counting one that was inserted again in a later epoch, or twice in the tail, as often."""
-        return sum(run.size for run in self.runs) + self._tail_count
+        """Keys held, counting one that was inserted again in a later epoch as often."""
+        return sum(run.size for run in self.runs) + len(self._tail)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Oldest first."""
+        return self._levels.runs
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs, without merges in progress."""
+        """Bytes of the runs and the tail, without merges in progress."""
         return sum(run.nbytes for run in self.runs) + self._tail.nbytes
 
     @property
     def tail(self) -> NDArray[np.uint64]:
         """The keys that are not in a run yet, in the order they came."""
-        return self._tail[: self._tail_count]
+        return self._tail.keys
 
     def probe(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64] | int) -> Matches:
         """Everything within the limit of each key that shares the table's leading bits, itself included."""
@@ -101,7 +81,7 @@ class Slice:
     def collect(self, lookup: Lookup, found: Found) -> int:
         """Add what the lookups find to `found`, unordered; return how many were capped. For other searches."""
         capped = sum(run.probe(lookup, found) for run in self.runs)
-        self._scan(lookup, found, step=0)
+        self._tail.probe(lookup, found)
         return capped
 
     def probe_and_insert(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64] | int, now: float = 0.0) -> Matches:
@@ -113,126 +93,73 @@ class Slice:
         limits = self._limits(keys, limits)
         pieces, start = [], 0
         while start < keys.size:
-            bulk = keys.size - start >= self.settings.tail
-            stop = min(keys.size, start + (BULK if bulk else self.settings.tail - self._tail_count))
-            step = self._bulk_step if bulk else self._tail_step
-            pieces.append((start, step(keys[start:stop], limits[start:stop])))
-            self._advance(stop - start)
+            stop = min(keys.size, start + self._tail.free)
+            pieces.append((start, self._step(keys[start:stop], limits[start:stop])))
             start = stop
         return _joined(pieces)
 
     def insert(self, keys: NDArray[np.uint64], now: float = 0.0) -> None:
-        """Remember without asking. For filling a slice; keys already there are dropped when runs are merged."""
+        """Remember without asking. For filling a slice."""
         self._enter(now)
         self._flush()
-        if keys.size:
-            self._add_run(_distinct(keys))
-        self.counts.inserted += keys.size
+        distinct = _distinct(keys)
+        itself = Lookup(distinct, np.zeros(distinct.size, np.uint64), BITS, 1)
+        known = np.zeros(distinct.size, bool)
+        for run in self.runs:
+            if run.epoch == self.epoch:
+                self._found.clear()
+                run.probe(itself, self._found)
+                known[self._found.query[: self._found.count]] = True
+        fresh = distinct[~known] if known.any() else distinct
+        if fresh.size:
+            self._add_run(fresh)
+        self.counts.inserted += fresh.size
+        self.counts.repeated += keys.size - fresh.size
 
     def forget(self, key: int) -> bool:
         """Remove a key; True when it was there. Rewrites the runs that hold it: for operators, not for the hot path."""
         word = np.uint64(key)
-        kept = self.tail[self.tail != word]
-        was_there = int(kept.size) < self._tail_count
-        self._tail[: kept.size] = kept
-        self._tail_count = kept.size
-        for number, run in enumerate(self.runs):
-            keys = run.read(0, run.size)
-            at = int(np.searchsorted(keys, word))
-            if at < keys.size and keys[at] == word:
-                self._merges = [merge for merge in self._merges if run not in (merge.older, merge.newer)]
-                self.runs[number] = self._built(np.delete(keys, at), run.epoch)
-                was_there = True
-        self.runs = [run for run in self.runs if run.size]
+        was_there = self._tail.forget(word)
+        was_there |= self._levels.rewrite(lambda run: self._without(run, word))
         self.counts.forgotten += was_there
         return was_there
 
     def settle(self) -> None:
         """Finish: tail into a run, all runs of an epoch into one. Takes as long as it takes; for loading and tests."""
         self._flush()
-        for merge in self._merges:
-            self._finish(merge)
-        self._merges = []
-        at = len(self.runs) - 1
-        while at > 0:
-            if self.runs[at - 1].epoch == self.runs[at].epoch:
-                self._finish(Merge(self.runs[at - 1], self.runs[at], self._builder))
-            at -= 1
+        self._levels.settle()
 
     def restore(self, runs: Iterable[Run], tail: NDArray[np.uint64], epoch: int) -> None:
         """Take over the state that a snapshot kept, oldest run first."""
-        self.runs, self.epoch, self._merges = list(runs), epoch, []
-        self._tail = np.empty(max(self.settings.tail, tail.size), np.uint64)
-        self._tail[: tail.size] = tail
-        self._tail_count = tail.size
-        self._start_merges()
-
-    def _tail_step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
-        lookup = self._lookup(keys, limits)
-        found = self._found
-        found.clear()
-        known, capped = self._probe_runs(lookup, found)
-        self._tail[self._tail_count : self._tail_count + keys.size] = keys
-        self._scan(lookup, found, step=1)
-        matches = self._matches(lookup, capped)
-        if known.any():
-            fresh = keys[~known]
-            self._tail[self._tail_count : self._tail_count + fresh.size] = fresh
-            self._tail_count += fresh.size
+        self.epoch = epoch
+        self._tail.clear()
+        runs = list(runs)
+        if tail.size < self._tail.free:
+            self._tail.load(tail)
         else:
-            self._tail_count += keys.size
-        if self._tail_count == self.settings.tail:
-            self._flush()
-        return matches
+            runs.append(self._built(np.sort(tail), epoch))
+        self._levels.restore(runs)
 
-    def _bulk_step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
-        self._flush()
+    def _step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
+        """No more keys than the tail has room for."""
         lookup = self._lookup(keys, limits)
         found = self._found
         found.clear()
-        known, capped = self._probe_runs(lookup, found)
-        order = np.argsort(keys)
-        ordered = keys[order]
-
-        def kernel(start: int, into: Found) -> tuple[int, int]:
-            return pairs_of_batch(
-                ordered, order, limits, lookup.mask, start, into.query, into.key, into.count
-            )  # fmt: skip
-
-        found.collect(keys.size, keys.size, kernel)
-        matches = self._matches(lookup, capped)
-        fresh = ordered if not known.any() else ordered[~known[order]]
-        if fresh.size:
-            self._add_run(_without_repeats(fresh))
-        return matches
-
-    def _probe_runs(self, lookup: Lookup, found: Found) -> tuple[NDArray[np.bool_], int]:
-        """Collect from all runs; which keys are already there (in this epoch), and how many lookups were capped."""
+        known = np.zeros(keys.size, bool)
         capped = 0
-        known = np.zeros(lookup.keys.size, bool)
         for run in self.runs:
             before = found.count
             capped += run.probe(lookup, found)
-            if found.count > before and run.epoch == self.epoch:
+            if run.epoch == self.epoch and found.count > before:
                 # Distance 0 is never capped away, so this is an exact membership test.
-                number = found.query[before : found.count]
-                known[number[found.key[before : found.count] == lookup.keys[number]]] = True
-        repeated = int(np.count_nonzero(known))
-        self.counts.repeated += repeated
-        self.counts.inserted += known.size - repeated
-        return known, capped
-
-    def _scan(self, lookup: Lookup, found: Found, step: int) -> None:
-        visible = self._tail_count
-
-        def kernel(start: int, into: Found) -> tuple[int, int]:
-            return scan_tail(
-                self._tail, visible, step, lookup.keys, lookup.limits, lookup.mask, start,
-                into.query, into.key, into.count,
-            )  # fmt: skip
-
-        if visible or step:
-            found.collect(lookup.keys.size, self._tail.size, kernel)
+                mark_known(found.query, found.key, before, found.count, keys, known)
+        inserted = self._tail.probe_and_insert(lookup, known, found)
+        self.counts.inserted += inserted
+        self.counts.repeated += keys.size - inserted
+        if not self._tail.free:
+            self._flush()
+        self._levels.advance(keys.size)
+        return self._matches(lookup, capped)
 
     def _matches(self, lookup: Lookup, capped: int) -> Matches:
         matches = self._found.matches(lookup.keys, lookup.cap)
@@ -249,28 +176,20 @@ class Slice:
 
     def _enter(self, now: float) -> None:
         """Close the epoch when its time is over, and drop the runs whose every key is too old."""
-        if not self.settings.ttl:
-            return
-        epoch = int(now // self.settings.epoch_length)
-        if epoch <= self.epoch:
-            return
-        self._flush()
-        self.epoch = epoch
-        old = [run for run in self.runs if run.epoch + 1 + EPOCHS <= epoch]
-        if old:
-            self._merges = [merge for merge in self._merges if merge.older not in old]
-            self.runs = [run for run in self.runs if run not in old]
-            self.counts.expired += sum(run.size for run in old)
+        epoch = epoch_of(now, self.settings.ttl)
+        if epoch > self.epoch:
+            self._flush()
+            self.epoch = epoch
+            self._levels.expire(epoch)
 
     def _flush(self) -> None:
-        if self._tail_count:
-            keys = _distinct(self.tail)
-            self._tail_count = 0
+        if len(self._tail):
+            keys = np.sort(self._tail.keys)
+            self._tail.clear()
             self._add_run(keys)
 
     def _add_run(self, keys: NDArray[np.uint64]) -> None:
-        self.runs.append(self._built(keys, self.epoch))
-        self._start_merges()
+        self._levels.add(self._built(keys, self.epoch))
 
     def _built(self, keys: NDArray[np.uint64], epoch: int) -> Run:
         builder = self._builder(keys, epoch)
@@ -282,48 +201,22 @@ class Slice:
         codec = self.settings.codec if keys.size >= self.settings.compress_from else Codec.PLAIN
         return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch)
 
-    def _start_merges(self) -> None:
-        busy = {id(run) for merge in self._merges for run in (merge.older, merge.newer)}
-        at = len(self.runs) - 1
-        while at > 0:
-            older, newer = self.runs[at - 1], self.runs[at]
-            fits = older.epoch == newer.epoch and older.size <= self.settings.ratio * newer.size
-            if fits and id(older) not in busy and id(newer) not in busy:
-                self._merges.append(Merge(older, newer, self._builder))
-                at -= 1
-            at -= 1
+    def _merge(self, older: Run, newer: Run) -> Merge:
+        return Merge(older, newer, self._builder)
 
-    def _advance(self, inserted: int) -> None:
-        finished = False
-        for merge in list(self._merges):
-            run = merge.advance(inserted)
-            if run is not None:
-                self._replace(merge, run)
-                self._merges.remove(merge)
-                finished = True
-        if finished:
-            self._start_merges()
-
-    def _finish(self, merge: Merge) -> None:
-        run = None
-        while run is None:
-            run = merge.advance(1 << 40)
-        self._replace(merge, run)
-
-    def _replace(self, merge: Merge, run: Run) -> None:
-        at = next(number for number, each in enumerate(self.runs) if each is merge.older)
-        self.runs[at : at + 2] = [run]
-        self.counts.merges += 1
+    def _without(self, run: Run, key: np.uint64) -> Run | None:
+        """The run without that key; None when it does not have it."""
+        keys = run.read(0, run.size)
+        at = int(np.searchsorted(keys, key))
+        if at == keys.size or keys[at] != key:
+            return None
+        return self._built(np.delete(keys, at), run.epoch)
 
 
 def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """In rising order, each once. (np.unique hashes first, which is slower on a tail.)"""
-    return _without_repeats(np.sort(keys))
-
-
-def _without_repeats(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    new = np.empty(ordered.size, bool)
-    new[:1] = True
+    """In rising order, each once. (np.unique hashes first, which is slower.)"""
+    ordered = np.sort(keys)
+    new = np.ones(ordered.size, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered if new.all() else ordered[new]
 

@@ -1,4 +1,4 @@
-"""The fingerprint index, on one core: exact search against memory and FAISS, PSM, growth, codecs, batch.
+"""The fingerprint index, on one core: exact search against memory and FAISS, PSM, growth, codecs, batch, buckets.
 
 Random fingerprints and simulated weights; a quarter of the queries are near-duplicates of something stored. A figure is
 the best of several rounds.
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.batch import BatchSearch
+from neardup.buckets import BucketTable
 from neardup.codecs import Codec, make_builder
 from neardup.design import Design, longest_leading
 from neardup.flip_model import FlipModel
@@ -25,14 +27,15 @@ from neardup.runs import Run
 from neardup.simulated import copies, fingerprints_of, pages
 from neardup.slice import Slice
 from neardup.table import Table
+from tests.bench.plot import svg_of
 from tests.bench.result import Result
 
 ROUNDS = 5
 QUERIES = 1 << 18
 
 
-def run(*, full: bool) -> list[Result]:
-    """Everything; `full` is 60M fingerprints, the default 6M."""
+def run(*, full: bool, plot: Path | None = None) -> list[Result]:
+    """Everything; `full` is 60M fingerprints, the default 6M. `plot` is where to draw the growth, as SVG."""
     size = 60_000_000 if full else 6_000_000
     results = _exact(size)
     results += _faiss(6_000_000)
@@ -40,7 +43,9 @@ def run(*, full: bool) -> list[Result]:
     results += _grow(10_000_000 if full else 2_000_000)
     results += _compression(26 if full else 22)
     results += _batch(60_000_000 if full else 32_000_000)
-    results += _growth([20, 22, 24, 26] if full else [18, 20, 22])
+    results += _buckets(10_000_000 if full else 2_000_000)
+    results += _small_batches()
+    results += _growth([20, 22, 24, 26] if full else [18, 20, 22], plot)
     return results
 
 
@@ -132,7 +137,8 @@ def _faiss(size: int) -> list[Result]:
     try:
         import faiss
     except ImportError:
-        return []
+        about = "nothing: faiss is not installed; `make bench` installs it"
+        return [Result("exact_vs_faiss", 0.0, "not measured", about)]
     faiss.omp_set_num_threads(1)
     stored = _random(3, size)
     queries = _queries(stored, QUERIES)
@@ -258,16 +264,63 @@ def _batch(size: int) -> list[Result]:
     search = BatchSearch(_queries(stored, 1_000_000), Design(3, (5,)))
     rate = size / _best(lambda: search.scan([stored]), rounds=3)
     about = f"1,000,000 queries, {size:,} fingerprints in memory, one core"
-    return [Result("batch_scanned_per_s", rate, "fingerprints/s", about, goal=20_000_000)]
+    both = size / _best(lambda: search.scan([stored], 2), rounds=3)
+    return [
+        Result("batch_scanned_per_s", rate, "fingerprints/s", about, goal=20_000_000),
+        Result("batch_two_threads", both / rate, "ratio", "one thread"),
+    ]
 
 
-def _growth(powers: list[int]) -> list[Result]:
-    """Microseconds a query as the tables grow; a bar each, so that the shape is seen in the terminal."""
+def _buckets(size: int) -> list[Result]:
+    """A quarter of the pairs share the bucket of an earlier one."""
+    rng = np.random.default_rng(13)
+    keys, fingerprints = _random(14, size), _random(15, size)
+    keys[1::4] = keys[rng.integers(0, size, keys[1::4].size)]
     results = []
+    for batch, some in ((8192, size), (500, size // 4), (50, size // 40)):
+        BucketTable().probe_and_insert(keys[:20_000], fingerprints[:20_000])
+        table, slowest = BucketTable(), 0.0
+        began = time.perf_counter()
+        for start in range(0, some, batch):
+            before = time.perf_counter()
+            table.probe_and_insert(keys[start : start + batch], fingerprints[start : start + batch])
+            slowest = max(slowest, time.perf_counter() - before)
+        rate = some / (time.perf_counter() - began)
+        about = f"from empty to {some:,}, {1e6 * batch / rate:,.0f} µs a batch, the slowest {1e6 * slowest:,.0f}"
+        goal = 1_000_000 if batch == 8192 else None
+        results.append(Result(f"buckets_{batch}_pairs_per_s", rate, "pairs/s", about, goal))
+    return results
+
+
+def _small_batches() -> list[Result]:
+    """What a call costs when there is little to do: the stream sends small batches."""
+    kept = Slice(Table.plain(25))
+    for start in range(0, 1 << 20, 4096):
+        kept.probe_and_insert(_random(start, 4096), 3)
+    results = []
+    for batch in (1, 50, 500):
+        times = []
+        for number in range(400):
+            keys = _random(number * 1000 + batch, batch)
+            began = time.perf_counter()
+            kept.probe_and_insert(keys, 3)
+            times.append(time.perf_counter() - began)
+        about = f"median of 400 calls of probe_and_insert on {len(kept):,} keys"
+        results.append(Result(f"slice_batch_{batch}_us", 1e6 * float(np.median(times)), "µs", about))
+    return results
+
+
+def _growth(powers: list[int], plot: Path | None) -> list[Result]:
+    """Microseconds a query as the tables grow; a bar each, so that the shape is seen in the terminal."""
+    results, points = [], []
     for power in powers:
         stored = _random(12, 1 << power)
         tables = _Tables(stored, 10)
         queries = _queries(stored, 1 << 16)
         micros = 1e6 * _best(partial(tables.find, queries), 3) / queries.size
         results.append(Result(f"growth_2^{power}_us", micros, "µs/query", "#" * max(1, round(40 * micros))))
+        points.append((power, micros))
+    if plot is not None:
+        drawn = svg_of(points, title="Exact search, T = 10, k = 3", across="log2 of the fingerprints", up="µs a query")
+        plot.write_text(drawn)
     return results

@@ -25,10 +25,12 @@ def main() -> None:
     parser.add_argument("name", choices=[*NAMES, "all"], help="which benchmark")
     parser.add_argument("--full", action="store_true", help="the size that the figures in the README are from")
     parser.add_argument("--json", action="store_true", help="one object a line instead of a table")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="index only: draw the growth to this SVG file")
     options = parser.parse_args()
     results: list[Result] = []
     for name in NAMES if options.name == "all" else [options.name]:
-        results += importlib.import_module(f"tests.bench.{name}").run(full=options.full)
+        more = {"plot": options.plot} if name == "index" else {}
+        results += importlib.import_module(f"tests.bench.{name}").run(full=options.full, **more)
     if options.json:
         for result in results:
             print(json.dumps(result.as_dict()))

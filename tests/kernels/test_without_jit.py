@@ -10,8 +10,9 @@ TESTS = (
     "tests/test_design.py::test_permuting_moves_bits_and_can_be_undone",
     "tests/test_slice.py::test_any_mix_of_steps_finds_what_the_twin_finds",
     "tests/test_batch.py::test_small_batches",
-    "tests/test_buckets.py::test_a_pair_meets_the_earlier_ones_of_its_bucket",
+    "tests/test_buckets.py::test_any_mix_of_steps_finds_what_the_twin_finds",
     "tests/test_psm.py::test_sets_come_in_order_of_probability_and_each_once",
+    "tests/test_psm.py::test_flips_are_the_likeliest_sets_by_candidates_or_heap",
     "tests/test_psm.py::test_only_the_wanted_sets_are_made",
 )
 

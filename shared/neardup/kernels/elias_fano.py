@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.prefetching import prefetch
+from neardup.kernels.probing import scan_range
 
 U = np.uint64
 SAMPLE = 256
@@ -150,7 +151,6 @@ def probe_elias_fano(
     samples: NDArray[np.uint32],
     queries: NDArray[np.uint64],
     limits: NDArray[np.uint64],
-    chosen: NDArray[np.int64],
     start: int,
     leading: int,
     mask: np.uint64,
@@ -159,74 +159,52 @@ def probe_elias_fano(
     found_key: NDArray[np.uint64],
     found: int,
 ) -> tuple[int, int, int]:
-    """As probe_sorted, on the compressed form: the range of upper parts is found, and its keys read one by one."""
+    """As probe_sorted, on the compressed form: the range of upper parts is found, and only its keys are decoded."""
     left = U(skip)
     right = U(64 - upper_bits)
     width = U(64 - skip - upper_bits)
     spread = U(max(0, skip + upper_bits - leading))
     places = np.empty(RING, np.uint64)
     firsts = np.empty(RING, np.uint64)
-    total = chosen.size
+    keys = np.empty(64, np.uint64)
+    total = queries.size
     capped = 0
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            value = (((queries[chosen[ahead]] << left) >> right) >> spread) << spread
+            value = (((queries[ahead] << left) >> right) >> spread) << spread
             prefetch(samples, value >> SAMPLE_BITS)
             # The bitmap has two bits a key: the sample's place can be guessed well enough to fetch its line.
             prefetch(upper, (value << U(1)) >> U(6))
         ahead = step + AHEAD
         if start <= ahead < total:
-            value = (((queries[chosen[ahead]] << left) >> right) >> spread) << spread
+            value = (((queries[ahead] << left) >> right) >> spread) << spread
             place = begin_of(upper, samples, value)
             places[ahead & (RING - 1)] = place
             firsts[ahead & (RING - 1)] = value
             prefetch(lower, ((place - value) * width) >> U(6))
         if step < start:
             continue
-        number = chosen[step]
-        place = places[step & (RING - 1)]
+        at = places[step & (RING - 1)]
         value = firsts[step & (RING - 1)]
         past = value + (U(1) << spread)
         # Nearly always nothing, or one range that ends at once.
-        if spread == U(0) and (upper[place >> U(6)] >> (place & U(63))) & U(1) == U(0):
+        if spread == U(0) and (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
             continue
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        query = queries[number]
-        limit = limits[number]
-        before = found
-        rounds = 1
-        wanted = U(0)
-        # One round over the range, unless there are more than the cap: then one a distance, nearest first.
-        while rounds > 0:
-            rounds -= 1
-            at = place
-            high = value
-            while high < past:
-                if (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
-                    high += U(1)
-                    at += U(1)
-                    continue
-                key = prefix | (high << width) | get_bits(lower, (at - high) * width, width)
-                at += U(1)
-                difference = key ^ query
-                distance = popcount(difference)
-                if distance > limit or difference & mask != U(0):
-                    continue
-                if wanted and distance != wanted - U(1):
-                    continue
-                if found - before == cap:
-                    if wanted == U(0):
-                        found = before
-                        capped += 1
-                        rounds = int(limit) + 1
-                    else:
-                        rounds = 0
-                    break
-                found_query[found] = number
-                found_key[found] = key
-                found += 1
-            if rounds > 0:
-                wanted += U(1)
+        count = U(0)
+        while value < past:
+            if (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
+                value += U(1)
+            else:
+                if count == U(keys.size):
+                    keys = np.append(keys, np.empty_like(keys))
+                keys[count] = prefix | (value << width) | get_bits(lower, (at - value) * width, width)
+                count += U(1)
+            at += U(1)
+        found, more = scan_range(
+            keys, U(0), count, queries[step], limits[step], mask, cap, step, found_query, found_key, found
+        )
+        capped += more
     return total, found, capped

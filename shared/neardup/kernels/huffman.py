@@ -9,9 +9,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.bits import leading_one, popcount
+from neardup.kernels.bits import leading_one
+from neardup.kernels.locating import begin_of, end_of, first_at_least
+from neardup.kernels.probing import narrowed, scan_range
 
 U = np.uint64
+ALL = U(0xFFFFFFFFFFFFFFFF)
 BLOCK_WORDS = 128
 BLOCK_BITS = BLOCK_WORDS * 64
 PEEK = 12
@@ -165,39 +168,44 @@ def _next_key(
 ) -> tuple[np.uint64, np.uint64]:
     window = _get(words, at)
     peek = peeks[window >> U(64 - PEEK)]
-    if peek >= 0:
-        position = U(peek >> 6)
-        at += U(peek & 63)
-    else:
-        position = U(0)
+    length = U(peek & 63)
+    position = U(peek >> 6)
+    if peek < 0:
         for symbol in range(64):
-            length = lengths[symbol]
-            if length > PEEK and window >> U(64 - length) == codes[symbol]:
+            if lengths[symbol] > PEEK and window >> U(64 - lengths[symbol]) == codes[symbol]:
                 position = U(symbol)
-                at += U(length)
+                length = U(lengths[symbol])
                 break
-    rest = (_get(words, at) >> U(1)) >> (U(63) - position)
+    # Code and rest are nearly always in one window.
+    rest = window << length if length + position <= U(64) else _get(words, at + length)
+    rest = (rest >> U(1)) >> (U(63) - position)
     flipped = (key >> position) ^ U(1)
-    return at + position, (flipped << position) | rest
+    return at + length + position, (flipped << position) | rest
 
 
 @njit(nogil=True, cache=True)
-def decode_block(
+def decode_blocks(
     words: NDArray[np.uint64],
-    block: int,
-    count: int,
+    first: int,
+    last: int,
+    counts: NDArray[np.uint16],
     lengths: NDArray[np.int64],
     codes: NDArray[np.uint64],
     peeks: NDArray[np.int16],
     out: NDArray[np.uint64],
-) -> None:
-    """Read all keys of a block."""
-    key = words[block * BLOCK_WORDS]
-    out[0] = key
-    at = U(block) * U(BLOCK_BITS) + U(64)
-    for i in range(1, count):
-        at, key = _next_key(words, at, key, lengths, codes, peeks)
-        out[i] = key
+) -> int:
+    """Read all keys of the blocks first to last; return how many."""
+    written = U(0)
+    for block in range(first, last + 1):
+        key = words[block * BLOCK_WORDS]
+        out[written] = key
+        written += U(1)
+        at = U(block) * U(BLOCK_BITS) + U(64)
+        for _ in range(1, counts[block]):
+            at, key = _next_key(words, at, key, lengths, codes, peeks)
+            out[written] = key
+            written += U(1)
+    return int(written)
 
 
 @njit(nogil=True, cache=True)
@@ -205,7 +213,8 @@ def probe_huffman(
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
     counts: NDArray[np.uint16],
-    directory: NDArray[np.uint32],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
     skip: int,
     bits: int,
     lengths: NDArray[np.int64],
@@ -213,7 +222,7 @@ def probe_huffman(
     peeks: NDArray[np.int16],
     queries: NDArray[np.uint64],
     limits: NDArray[np.uint64],
-    chosen: NDArray[np.int64],
+    numbers: NDArray[np.int64],
     start: int,
     mask: np.uint64,
     cap: int,
@@ -221,65 +230,43 @@ def probe_huffman(
     found_key: NDArray[np.uint64],
     found: int,
 ) -> tuple[int, int, int]:
-    """As probe_sorted: the directory leads to the first block whose last key is not smaller, which is decoded."""
+    """As probe_sorted, for queries in rising order: a block is decoded once for all queries that need it."""
     left = U(skip)
     right = U(64 - bits)
+    # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
+    mask |= ~(ALL >> left)
+    keys = np.empty(BLOCK_BITS, np.uint64)
+    held = 0
+    held_first = np.int64(-1)
+    held_last = np.int64(-1)
     capped = 0
-    for step in range(start, chosen.size):
-        number = chosen[step]
-        query = queries[number]
-        limit = limits[number]
+    for step in range(start, queries.size):
+        query = queries[step]
         smallest = query & mask
-        if skip:
-            # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
-            smallest |= query & ~(ALL >> left)
         largest = query | ~mask
+        # From the first block whose last key is not too small to the last one whose first key is not too large.
+        entry = (smallest << left) >> right
+        begin = begin_of(bases, offsets, entry)
+        first = np.int64(first_at_least(last_keys, begin, end_of(bases, offsets, entry + U(1)), smallest))
+        last = first
+        while last < last_keys.size - 1 and words[(last + 1) * BLOCK_WORDS] <= largest:
+            last += 1
+        if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
+            continue
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        low = int(directory[(smallest << left) >> right])
-        while low < last_keys.size and last_keys[low] < smallest:
-            low += 1
-        before = found
-        rounds = 1
-        wanted = U(0)
-        while rounds > 0:
-            rounds -= 1
-            block = low
-            full = False
-            while block < last_keys.size and not full:
-                key = words[block * BLOCK_WORDS]
-                at = U(block) * U(BLOCK_BITS) + U(64)
-                remaining = int(counts[block])
-                while key <= largest:
-                    difference = key ^ query
-                    distance = popcount(difference)
-                    if (
-                        difference & mask == U(0)
-                        and distance <= limit
-                        and (wanted == U(0) or distance == wanted - U(1))
-                    ):
-                        if found - before == cap:
-                            full = True
-                            break
-                        found_query[found] = number
-                        found_key[found] = key
-                        found += 1
-                    remaining -= 1
-                    if remaining == 0:
-                        break
-                    at, key = _next_key(words, at, key, lengths, codes, peeks)
-                if remaining > 0:
-                    break
-                block += 1
-            if full and wanted == U(0):
-                found = before
-                capped += 1
-                rounds = int(limit) + 1
-            elif full:
-                rounds = 0
-            if rounds > 0:
-                wanted += U(1)
-    return chosen.size, found, capped
-
-
-ALL = U(0xFFFFFFFFFFFFFFFF)
+        if first != held_first or last != held_last:
+            needed = np.int64(0)
+            for block in range(first, last + 1):
+                needed += np.int64(counts[block])
+            if needed > keys.size:
+                keys = np.empty(2 * needed, np.uint64)
+            held = decode_blocks(words, int(first), int(last), counts, lengths, codes, peeks, keys)
+            held_first = first
+            held_last = last
+        low, past = narrowed(keys, U(0), U(held), query, mask)
+        found, more = scan_range(
+            keys, low, past, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
+        )
+        capped += more
+    return queries.size, found, capped

@@ -1,41 +1,99 @@
-"""Merging two sorted runs a bounded number of keys at a time."""
+"""Merging two sorted runs a bounded number of entries at a time.
+
+An entry is a key, or a pair of a key and a value, ordered by key, then value; without values they are None. No entry is
+in both runs.
+"""
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Values = NDArray[np.uint64] | None
+
+
+@njit(nogil=True, cache=True)
+def _is_before(
+    keys: NDArray[np.uint64], values: Values, i: int, other_keys: NDArray[np.uint64], other_values: Values, j: int
+) -> bool:
+    x = keys[i]
+    y = other_keys[j]
+    if values is not None and other_values is not None:
+        # All compared, none skipped: a branch would be mispredicted.
+        return bool((x < y) | ((x == y) & (values[i] < other_values[j])))
+    return bool(x < y)
+
+
+@njit(nogil=True, cache=True)
+def _share_of_older(
+    older: NDArray[np.uint64],
+    older_values: Values,
+    newer: NDArray[np.uint64],
+    newer_values: Values,
+    i: int,
+    j: int,
+    count: int,
+) -> int:
+    """How many of the next `count` entries are from the older run."""
+    low = max(0, count - (newer.size - j))
+    high = min(count, older.size - i)
+    while low < high:
+        middle = (low + high) >> 1
+        if _is_before(older, older_values, i + middle, newer, newer_values, j + count - middle - 1):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
 
 @njit(nogil=True, cache=True)
 def merge_step(
     older: NDArray[np.uint64],
+    older_values: Values,
     newer: NDArray[np.uint64],
+    newer_values: Values,
     i: int,
     j: int,
     out: NDArray[np.uint64],
-    o: int,
+    out_values: Values,
     budget: int,
-) -> tuple[int, int, int]:
-    """Write at most `budget` more keys of the union to out[o:]; return the three positions. Done when o stands still.
-
-    A key in both is written once.
-    """
-    stop = o + budget
-    while o < stop and i < older.size and j < newer.size:
-        x = older[i]
-        y = newer[j]
-        # No branch on the comparison: on random keys it would be mispredicted every other time.
-        out[o] = min(x, y)
-        i += x <= y
-        j += y <= x
-        o += 1
-    if j == newer.size:
-        count = min(stop - o, older.size - i)
-        out[o : o + count] = older[i : i + count]
-        i += count
-        o += count
-    if i == older.size:
-        count = min(stop - o, newer.size - j)
-        out[o : o + count] = newer[j : j + count]
-        j += count
-        o += count
-    return i, j, o
+) -> tuple[int, int]:
+    """Write at most `budget` more entries to out[i + j:]; return how many of each run are written now."""
+    count = min(budget, older.size - i + newer.size - j)
+    share = _share_of_older(older, older_values, newer, newer_values, i, j, count)
+    end_i = i + share
+    end_j = j + count - share
+    # From both ends towards the middle: where the next entry is depends on what the last one was, and waiting for
+    # one such chain leaves time for another. No branch on comparisons: half of them would be mispredicted.
+    last_i = end_i
+    last_j = end_j
+    while min(last_i - i, last_j - j) >= 2:
+        for _ in range(min(last_i - i, last_j - j) >> 1):
+            from_older = _is_before(older, older_values, i, newer, newer_values, j)
+            o = i + j
+            out[o] = older[i] if from_older else newer[j]
+            if out_values is not None and older_values is not None and newer_values is not None:
+                # Both are read before one is chosen: a choice of what to read would be a branch.
+                x = older_values[i]
+                y = newer_values[j]
+                out_values[o] = x if from_older else y
+            i += from_older
+            j += not from_older
+            from_newer = _is_before(older, older_values, last_i - 1, newer, newer_values, last_j - 1)
+            o = last_i + last_j - 1
+            out[o] = newer[last_j - 1] if from_newer else older[last_i - 1]
+            if out_values is not None and older_values is not None and newer_values is not None:
+                x = older_values[last_i - 1]
+                y = newer_values[last_j - 1]
+                out_values[o] = y if from_newer else x
+            last_i -= not from_newer
+            last_j -= from_newer
+    # One run has at most one entry left here: it is found its place by walking, or the other is copied.
+    while i < last_i or j < last_j:
+        from_older = j == last_j or (i < last_i and _is_before(older, older_values, i, newer, newer_values, j))
+        o = i + j
+        out[o] = older[i] if from_older else newer[j]
+        if out_values is not None and older_values is not None and newer_values is not None:
+            out_values[o] = older_values[i] if from_older else newer_values[j]
+        i += from_older
+        j += not from_older
+    return end_i, end_j

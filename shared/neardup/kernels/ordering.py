@@ -8,6 +8,26 @@ from neardup.kernels.bits import popcount
 
 
 @njit(nogil=True, cache=True)
+def group_by_query(
+    found_query: NDArray[np.int64], found_key: NDArray[np.uint64], found: int, queries: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """(ends, keys): what query q found is keys[ends[q]:ends[q + 1]], in the order it was found."""
+    # Counting sort, as there are few pairs a query and many queries.
+    ends = np.zeros(queries + 1, np.int64)
+    for i in range(found):
+        ends[found_query[i] + 1] += 1
+    for q in range(queries):
+        ends[q + 1] += ends[q]
+    starts = ends.copy()
+    keys = np.empty(found, np.uint64)
+    for i in range(found):
+        q = found_query[i]
+        keys[starts[q]] = found_key[i]
+        starts[q] += 1
+    return ends, keys
+
+
+@njit(nogil=True, cache=True)
 def order_matches(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
@@ -22,18 +42,7 @@ def order_matches(
 
     Returns (how many were written, how many queries had more than the cap).
     """
-    # Counting sort by query, as there are few pairs a query and many queries.
-    ends = np.zeros(queries.size + 1, np.int64)
-    for i in range(found):
-        ends[found_query[i] + 1] += 1
-    for q in range(queries.size):
-        ends[q + 1] += ends[q]
-    starts = ends.copy()
-    keys = np.empty(found, np.uint64)
-    for i in range(found):
-        q = found_query[i]
-        keys[starts[q]] = found_key[i]
-        starts[q] += 1
+    ends, keys = group_by_query(found_query, found_key, found, queries.size)
     written = 0
     capped = 0
     for q in range(queries.size):

@@ -14,33 +14,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
+from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
 AHEAD = 16
 RING = 32
+BLOCK = 4096
 WIDE = U(64)
-"""A directory entry with more keys than this is searched by halving: clustered keys do not make a probe linear."""
-
-
-@njit(nogil=True, cache=True)
-def mark_directory(
-    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, directory: NDArray[np.uint32]
-) -> None:
-    """Note for the leading bits j of each of keys[start:stop] where its last key ends, in directory[j + 1]."""
-    left = U(skip)
-    right = U(64 - bits)
-    for i in range(start, stop):
-        directory[((keys[i] << left) >> right) + U(1)] = i + 1
-
-
-@njit(nogil=True, cache=True)
-def close_directory(directory: NDArray[np.uint32]) -> None:
-    """After all marks: directory[j] is where the first key with leading bits >= j stands."""
-    reached = np.uint32(0)
-    for j in range(directory.size):
-        reached = max(reached, directory[j])
-        directory[j] = reached
+"""A range with more keys than this is searched by halving: clustered keys do not make a probe linear."""
 
 
 @njit(nogil=True, cache=True)
@@ -56,104 +38,13 @@ def fill_filter(
 
 
 @njit(nogil=True, cache=True)
-def pass_filter(
-    queries: NDArray[np.uint64], skip: int, bits: int, words: NDArray[np.uint64], passed: NDArray[np.int64]
-) -> int:
-    """Write the indexes of the queries whose leading bits occur to `passed`; return how many."""
-    left = U(skip)
-    right = U(64 - bits)
-    count = np.int64(0)
-    for i in range(queries.size):
-        bucket = (queries[i] << left) >> right
-        passed[count] = i
-        count += np.int64((words[bucket >> U(6)] >> (bucket & U(63))) & U(1))
-    return int(count)
-
-
-@njit(nogil=True, cache=True)
-def first_at_least(keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, key: np.uint64) -> np.uint64:
-    """The first index in [low, high) whose key is not smaller, or high."""
-    while low < high:
-        middle = (low + high) >> U(1)
-        if keys[middle] < key:
-            low = middle + U(1)
-        else:
-            high = middle
-    return low
-
-
-@njit(nogil=True, cache=True)
-def probe_sorted(
-    keys: NDArray[np.uint64],
-    directory: NDArray[np.uint32],
-    skip: int,
-    bits: int,
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
-    start: int,
-    leading: int,
-    mask: np.uint64,
-    cap: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
-    found: int,
-) -> tuple[int, int, int]:
-    """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
-
-    At most `cap` per query, the nearest, and among equally near ones the smallest. They are
-    reported under numbers[q]. Returns (the next query, how many were found in all, how many queries had more than the
-    cap); the next query is short of the end when the buffers have no room for `cap` more: call again with larger ones.
-    """
-    left = U(skip)
-    right = U(64 - bits)
-    spread = U(max(0, skip + bits - leading))
-    width = U(1) << spread
-    lows = np.empty(RING, np.uint64)
-    highs = np.empty(RING, np.uint64)
-    total = queries.size
-    capped = 0
-    for step in range(start - 2 * AHEAD, total):
-        ahead = step + 2 * AHEAD
-        if ahead < total:
-            prefetch(directory, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
-        ahead = step + AHEAD
-        if start <= ahead < total:
-            bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
-            low = U(directory[bucket])
-            high = U(directory[bucket + width])
-            lows[U(ahead & (RING - 1))] = low
-            highs[U(ahead & (RING - 1))] = high
-            prefetch(keys, low)
-            # The last key too: a range that crosses a cache line would otherwise wait in the scan.
-            prefetch(keys, high - U(1))
-        if step < start:
-            continue
-        low = lows[U(step & (RING - 1))]
-        high = highs[U(step & (RING - 1))]
-        if low == high:
-            continue
-        query = queries[U(step)]
-        limit = limits[U(step)]
-        if high - low > WIDE and leading > skip + bits:
-            low = first_at_least(keys, low, high, query & mask)
-            past = first_at_least(keys, low, high, query | ~mask)
-            high = past + U(past < high and keys[past] == query | ~mask)
-        if found + cap + 1 > found_key.size:
-            return step, found, capped
-        before = found
-        for position in range(low, high):
-            difference = keys[position] ^ query
-            if popcount(difference) <= limit and difference & mask == U(0):
-                if found - before == cap:
-                    number = numbers[step]
-                    found = _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before)
-                    capped += 1
-                    break
-                found_query[found] = numbers[step]
-                found_key[found] = difference ^ query
-                found += 1
-    return total, found, capped
+def narrowed(
+    keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, query: np.uint64, mask: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """The part of keys[low:high] that agrees with the query in `mask`, its leading bits."""
+    low = first_at_least(keys, low, high, query & mask)
+    past = first_at_least(keys, low, high, query | ~mask)
+    return low, past + U(past < high and keys[past] == query | ~mask)
 
 
 @njit(nogil=True, cache=True)
@@ -182,3 +73,145 @@ def _nearest(
                 if found == full:
                     return found
     return found
+
+
+@njit(nogil=True, cache=True)
+def scan_range(
+    keys: NDArray[np.uint64],
+    low: np.uint64,
+    high: np.uint64,
+    query: np.uint64,
+    limit: np.uint64,
+    mask: np.uint64,
+    cap: int,
+    number: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int]:
+    """Report under `number` those of keys[low:high] that agree in `mask` and differ in at most `limit` bits.
+
+    At most `cap`, the nearest, and among equally near ones the smallest. Returns (found, 1 when there were more).
+    """
+    before = found
+    for position in range(low, high):
+        difference = keys[position] ^ query
+        if popcount(difference) <= limit and difference & mask == U(0):
+            if found - before == cap:
+                return _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before), 1
+            found_query[found] = number
+            found_key[found] = difference ^ query
+            found += 1
+    return found, 0
+
+
+@njit(nogil=True, cache=True)
+def probe_sorted(
+    keys: NDArray[np.uint64],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
+    skip: int,
+    bits: int,
+    queries: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+    start: int,
+    leading: int,
+    mask: np.uint64,
+    cap: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int, int]:
+    """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
+
+    They are reported under numbers[q], as `scan_range` does. Returns (the next query, how many were found in all, how
+    many queries had more than the cap); the next query is short of the end when the buffers have no room for `cap`
+    more: call again with larger ones.
+    """
+    left = U(skip)
+    right = U(64 - bits)
+    spread = U(max(0, skip + bits - leading))
+    width = U(1) << spread
+    lows = np.empty(RING, np.uint64)
+    highs = np.empty(RING, np.uint64)
+    total = queries.size
+    capped = 0
+    for step in range(start - 2 * AHEAD, total):
+        ahead = step + 2 * AHEAD
+        if ahead < total:
+            prefetch_entry(bases, offsets, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
+        ahead = step + AHEAD
+        if start <= ahead < total:
+            bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
+            low = begin_of(bases, offsets, bucket)
+            high = end_of(bases, offsets, bucket + width)
+            lows[U(ahead & (RING - 1))] = low
+            highs[U(ahead & (RING - 1))] = high
+            prefetch(keys, low)
+            # The last key too: a range that crosses a cache line would otherwise wait in the scan.
+            prefetch(keys, high - U(1))
+        if step < start:
+            continue
+        low = lows[U(step & (RING - 1))]
+        high = highs[U(step & (RING - 1))]
+        if low == high:
+            continue
+        query = queries[U(step)]
+        limit = limits[U(step)]
+        if high - low > WIDE:
+            low, high = narrowed(keys, low, high, query, mask)
+        if found + cap + 1 > found_key.size:
+            return step, found, capped
+        found, more = scan_range(keys, low, high, query, limit, mask, cap, numbers[step], found_query, found_key, found)
+        capped += more
+    return total, found, capped
+
+
+@njit(nogil=True, cache=True)
+def probe_filtered(
+    bitmap: NDArray[np.uint64],
+    bitmap_bits: int,
+    keys: NDArray[np.uint64],
+    bases: NDArray[np.uint32],
+    offsets: NDArray[np.uint8],
+    skip: int,
+    bits: int,
+    queries: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+    start: int,
+    leading: int,
+    mask: np.uint64,
+    cap: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int, int]:
+    """The same for the queries whose leading bits are in the bitmap; the others have no match."""
+    left = U(skip)
+    right = U(64 - bitmap_bits)
+    numbers = np.empty(BLOCK, np.int64)
+    passed = np.empty(BLOCK, np.uint64)
+    passed_limits = np.empty(BLOCK, np.uint64)
+    capped = 0
+    last = U(max(0, queries.size - 1))
+    # Block by block, so that what has passed is still in the cache.
+    for first in range(start, queries.size, BLOCK):
+        count = U(0)
+        for i in range(first, min(queries.size, first + BLOCK)):
+            prefetch(bitmap, ((queries[min(U(i + 4 * AHEAD), last)] << left) >> right) >> U(6))
+            bucket = (queries[U(i)] << left) >> right
+            # Written in any case, kept when it passes; only the number, as stores that wait for a bit hold up the rest.
+            numbers[count] = i
+            count += (bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1)
+        for i in range(count):
+            passed[i] = queries[numbers[i]]
+            passed_limits[i] = limits[numbers[i]]
+        reached, found, more = probe_sorted(
+            keys, bases, offsets, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            found_query, found_key, found,
+        )  # fmt: skip
+        capped += more
+        if U(reached) < count:
+            return numbers[reached], found, capped
+    return queries.size, found, capped

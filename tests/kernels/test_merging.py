@@ -1,0 +1,65 @@
+"""Merging in steps, and the directory that grows with it, against sorting and searching in Python."""
+
+from bisect import bisect_left
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.kernels.locating import FAR, GROUP, begin_of, end_of, extend_directory
+from neardup.kernels.merging import merge_step
+from tests.fingerprints import EDGES, fingerprints, words
+
+PAIRS = st.lists(st.tuples(st.sampled_from(EDGES), st.integers(0, 30)), unique=True, max_size=80)
+
+
+@given(fingerprints(), st.data(), st.integers(1, 30))
+def test_keys_merged_in_steps_are_the_sorted_keys(values: list[int], data: st.DataObject, budget: int) -> None:
+    older, newer = halves(sorted(set(values)), data)
+    out = np.empty(len(older) + len(newer), np.uint64)
+    i = j = 0
+    while i + j < out.size:
+        before = i + j
+        i, j = merge_step(words(older), None, words(newer), None, i, j, out, None, budget)
+        assert i + j == min(out.size, before + budget)
+        assert out[: i + j].tolist() == sorted(older + newer)[: i + j]
+
+
+@given(PAIRS, st.data(), st.integers(1, 30))
+def test_pairs_merged_in_steps_are_the_sorted_pairs(
+    pairs: list[tuple[int, int]], data: st.DataObject, budget: int
+) -> None:
+    older, newer = halves(sorted(pairs), data)
+    keys, values = np.empty(len(pairs), np.uint64), np.empty(len(pairs), np.uint64)
+    i = j = 0
+    while i + j < len(pairs):
+        i, j = merge_step(*columns(older), *columns(newer), i, j, keys, values, budget)
+    assert list(zip(keys.tolist(), values.tolist(), strict=True)) == sorted(pairs)
+
+
+@given(fingerprints(500), st.integers(0, 5), st.integers(4, 9), st.integers(1, 600))
+def test_a_directory_filled_in_steps_leads_to_the_first_key(values: list[int], skip: int, bits: int, step: int) -> None:
+    keys = sorted({value >> skip for value in values})
+    bases, offsets = np.empty((1 << bits) // GROUP + 2, np.uint32), np.empty((1 << bits) + 1, np.uint8)
+    filled = 0
+    for start in range(0, len(keys), step):
+        stop = min(len(keys), start + step)
+        filled = extend_directory(words(keys), start, stop, skip, bits, bases, offsets, filled)
+    leading = [key >> (64 - skip - bits) for key in keys]
+    for entry in range((1 << bits) + 1):
+        wanted = bisect_left(leading, entry)
+        begin, end = (int(find(bases, offsets, np.uint64(entry))) for find in (begin_of, end_of))
+        assert begin <= wanted <= end
+        assert begin == wanted == end or offsets[entry] == FAR
+
+
+def halves(entries: list[Any], data: st.DataObject) -> tuple[list[Any], list[Any]]:
+    sides = data.draw(st.lists(st.booleans(), min_size=len(entries), max_size=len(entries)))
+    older = [entry for entry, side in zip(entries, sides, strict=True) if side]
+    return older, [entry for entry, side in zip(entries, sides, strict=True) if not side]
+
+
+def columns(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    return words([key for key, _ in pairs]), words([value for _, value in pairs])

@@ -1,0 +1,30 @@
+"""Arranging and sifting fingerprints against sorting and looking up in Python."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.kernels.sifting import arrange, sift
+from neardup.table import moves
+from tests.fingerprints import fingerprints, words
+from tests.naive import permuted
+
+ORDERS = st.permutations(range(64))
+
+
+@given(fingerprints(400), ORDERS, st.integers(1, 12))
+def test_arranged_by_their_leading_permuted_bits(values: list[int], order: list[int], bits: int) -> None:
+    out = np.empty(len(values), np.uint64)
+    arrange(words(values), *moves(order), bits, np.empty(len(values), np.uint16), out)
+    assert out.tolist() == sorted(values, key=lambda value: permuted(value, order) >> (64 - bits))
+
+
+@given(fingerprints(400), fingerprints(), ORDERS, st.integers(6, 12))
+def test_those_whose_leading_permuted_bits_occur_pass(
+    values: list[int], occurring: list[int], order: list[int], bits: int
+) -> None:
+    leading = {permuted(value, order) >> (64 - bits) for value in occurring}
+    bitmap = [sum(1 << bit for bit in range(64) if 64 * word + bit in leading) for word in range((1 << bits) // 64)]
+    passed = np.empty(len(values) + 1, np.uint64)
+    count = sift(words(values), *moves(order), bits, words(bitmap), passed)
+    assert passed[:count].tolist() == [value for value in values if permuted(value, order) >> (64 - bits) in leading]
