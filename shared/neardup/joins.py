@@ -96,7 +96,7 @@ class Joins:
             if not join.missing:
                 # In the order of all pages, so that what follows does not depend on how a set happens to be laid out.
                 ready = sorted(join.waiting, key=lambda each: each.document)
-                complete += [(each, dict(self._near.get(each.fingerprint, {}))) for each in ready]
+                complete += [(each, self._near.get(each.fingerprint, {})) for each in ready]
                 for each in ready:
                     self.leave(each)
         return complete

@@ -2,11 +2,12 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from neardup.types import Kind, Relation, Verdict
+from neardup.types import Kind, Relation
 
 _KINDS: Final = (None, *Kind)
 _RELATIONS: Final = (None, *Relation)
@@ -65,12 +66,12 @@ class Tally:
         self._kinds.append(0)
         self._relations.append(0)
 
-    def told(self, verdict: Verdict) -> None:
-        """A verdict; the last one on a page counts. Those on pages of earlier runs are left alone."""
-        number = int(verdict.document.partition(":")[2]) - self._first
+    def told(self, verdict: Mapping[str, Any]) -> None:
+        """A verdict's fields; the last one on a page counts. Those on pages of earlier runs are left alone."""
+        number = int(verdict["document"].partition(":")[2]) - self._first
         if 0 <= number < len(self._kinds):
-            self._kinds[number] = _KINDS.index(verdict.verdict)
-            self._relations[number] = _RELATIONS.index(verdict.relation)
+            self._kinds[number] = _KINDS.index(verdict["verdict"])
+            self._relations[number] = _RELATIONS.index(verdict["relation"])
 
     def summary(self, most_hosts: int = 5) -> Summary:
         """What was counted."""

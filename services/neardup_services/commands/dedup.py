@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import click
+import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -25,7 +26,6 @@ from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.settings import Settings
 from neardup.summary import Tally
-from neardup.verdict import read_verdict
 
 CHUNK: Final = 256
 """Items that are read at once."""
@@ -180,7 +180,7 @@ class Run:
 
     def _told(self, value: bytes) -> None:
         self._verdicts.write(value + b"\n")
-        self.tally.told(read_verdict(value))
+        self.tally.told(orjson.loads(value))
 
     def _rejected(self, value: bytes) -> None:
         letter = dead_letters.decode(value)
