@@ -23,7 +23,7 @@ FINGERPRINTS = [0, 1, 2**63, 2**64 - 1, 77]
 URLS = ["a", "b", "c"]
 ROW = tuple[Any, ...]
 
-offsets = st.integers(0, 11)
+offsets = st.integers(0, 6)
 
 
 def made(offset: int) -> Document:
@@ -72,7 +72,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.directory = Directory(self.store)
 
     def teardown(self) -> None:
-        for each in map(made, range(12)):
+        for each in map(made, range(7)):
             self.looks_the_same(each.fingerprint, each)
         self.store.close()
         self.temporary.cleanup()
@@ -186,6 +186,20 @@ def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
         known = directory.find(each.fingerprint, each.id)
         assert known is not None
         assert row_of(known) == (plain(each), Kind.DUPLICATE, 1, match)
+
+
+def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_path: Path) -> None:
+    each = document(3, 1)
+    with opened(tmp_path) as (store, directory):
+        directory.add(Known(each))
+        directory.flush()
+        store.save(1)
+        directory.demote(directory.variants(0)[0])
+        directory.flush()
+        store.save(2)
+    with opened(tmp_path) as (_, directory):
+        assert directory.variants(0) == []
+        assert directory.was_seen(0, each.id)
 
 
 def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def test_the_expected_partitions_are_exactly_those_that_are_probed_for_an_owner(
                 if owner in {owner_of(fingerprint, OWNERS) for fingerprint in each.fingerprints.tolist()}
             }
             assert list(registrations.expected) == sorted(asked)
+            assert registrations.batch == BatchId(0, some[0].offset, some[-1].offset)
             assert {each.batch for each in probes.values()} == {registrations.batch}
 
 

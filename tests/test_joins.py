@@ -154,7 +154,7 @@ class JoinsMachine(RuleBasedStateMachine):
 
 
 TestJoins = JoinsMachine.TestCase
-TestJoins.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestJoins.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
 
 
 def test_a_document_in_two_batches_is_settled_by_the_first_complete_one(tmp_path: Path) -> None:
@@ -204,3 +204,22 @@ def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
         joins.flush()
         store.save(2)
         assert [list(store.scan(prefix)) for prefix in (b"J", b"N", b"Q")] == [[], [], []]
+
+
+def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> None:
+    def save() -> None:
+        joins.flush()
+        store.save(1)
+
+    with closing(Store(tmp_path, "p")) as store:
+        joins = Joins(store)
+        joins.add(BATCHES[0], [0, 1], WAITING[0])
+        joins.ask(WAITING[1], [7, 8])
+        save()
+        joins.answered(answers(0, [BATCHES[0]]), 0)
+        joins.heard(WAITING[1], 7)
+        save()
+    with closing(Store(tmp_path, "p")) as store:
+        joins = Joins(store)
+        assert joins.answered(answers(1, [BATCHES[0]]), 0) == [(WAITING[0], {})]
+        assert joins.heard(WAITING[1], 8)

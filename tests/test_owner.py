@@ -115,6 +115,17 @@ def test_what_a_bucket_found_is_compared_only_where_the_documents_share_a_band(
         assert said is kind
 
 
+def test_a_duplicate_stays_what_it_was_said_to_be(one: Desk) -> None:
+    one.take(document(2, SOME[:85], fingerprint=0b10))
+    duplicate = document(3, SOME, fingerprint=0)
+    assert one.take(duplicate, {0b10: 0})[-1] == (3, DUPLICATE, 0, 2)
+    assert (3, DUPLICATE, 1, 1) not in one.take(document(1, SOME, fingerprint=0b1), {0: 0, 0b10: 0})
+    known = one.owner.directory.find(0, duplicate.id)
+    assert known is not None
+    assert known.match is not None
+    assert (known.revision, known.match.id.offset) == (0, 2)
+
+
 # Copies
 
 
@@ -125,6 +136,13 @@ def test_of_copies_the_first_with_the_same_bytes_is_named(one: Desk) -> None:
     told = one.told()[-1]
     assert told.match is not None
     assert (told.match.relation, told.match.id.offset, told.match.group.offset) == (Relation.IDENTICAL, 2, 1)
+
+
+def test_a_copy_never_points_at_a_later_one_with_the_same_bytes(one: Desk) -> None:
+    one.take(document(1, SOME, tokens="t"))
+    for offset in (5, 3, 6):
+        one.register(document(offset, SOME, tokens="t", content="c"))
+    assert one.said() == [(5, DUPLICATE, 0, 1), (3, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 3)]
 
 
 def test_a_copy_waits_for_nothing_and_is_not_told_again(one: Desk) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from neardup.bands import Filter
+from neardup.kernels import comparing
 from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values, shares_band
 from neardup.signature import Signatures
 from neardup.sketch import mips_of, sample_of
@@ -52,6 +53,16 @@ def test_the_estimate_of_resemblance_is_right_on_average(resemblance: float) -> 
     tolerance = 4 * sqrt(resemblance * (1 - resemblance) / M / REPEATS) + 0.005
     assert np.mean(estimates) == pytest.approx(resemblance, abs=tolerance)
     assert max(abs(each - resemblance) for each in estimates) < 0.25
+
+
+@pytest.mark.parametrize(("equal", "resemblance"), [(0, 0.0), (1, 0.0), (2, 1 / 255), (128, 127 / 255), (256, 1.0)])
+def test_bytes_that_agree_by_chance_are_taken_back(equal: int, resemblance: float) -> None:
+    a = np.arange(256, dtype=np.uint32)
+    b = np.where(a < equal, a, a ^ 1)
+    nothing = np.empty(0, np.uint64)
+    likeness = compare(comparing.pack(0, a, nothing), comparing.pack(0, b.astype(np.uint32), nothing))
+    assert likeness.resemblance == pytest.approx(resemblance)
+    assert likeness.a_in_b is likeness.b_in_a is None
 
 
 @pytest.mark.parametrize("containment", [0.0, 0.5, 0.9, 1.0])
