@@ -293,3 +293,29 @@ def likely_subsets(flips: Sequence[float], most: int) -> list[tuple[float, tuple
     """Every subset of 1 to `most` bits with its probability, likeliest first."""
     subsets = (s for size in range(1, most + 1) for s in combinations(range(len(flips)), size))
     return sorted(((subset_probability(flips, s), s) for s in subsets), key=lambda pair: -pair[0])
+
+
+Sketch = tuple[int, list[int], list[int]]
+"""Exponent of the modulus, MIPs values, sample."""
+
+
+def packed_sketch(exponent: int, mips: Sequence[int], sample: Sequence[int]) -> list[int]:
+    """The words of a packed sketch: header, low bytes of the values, sample."""
+    header = exponent + len(mips) * 2**8 + len(sample) * 2**32
+    low = bytes(value % 256 for value in mips)
+    low += bytes(-len(low) % 8)
+    return [header, *struct.unpack(f"<{len(low) // 8}Q", low), *sample]
+
+
+def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
+    """How many low bytes are equal, and the sizes of both samples and of what they share at the coarser modulus."""
+    equal = sum(left % 256 == right % 256 for left, right in zip(a[1], b[1], strict=True))
+    modulus = 2 ** max(a[0], b[0])
+    left, right = ({value for value in sketch[2] if value % modulus == 0} for sketch in (a, b))
+    return equal, len(left), len(right), len(left & right)
+
+
+def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
+    """Of the first k groups of s values, those whose low bytes agree."""
+    low = [[value % 256 for value in values] for values in (a, b)]
+    return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))

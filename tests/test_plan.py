@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, SettingsError, WrongState
 from neardup.plan import Plan
+from neardup.planning import plan_of
 from neardup.routing import Place, Routing
+from neardup.settings import Settings
+from neardup.signature import Choices
 from tests.fingerprints import fingerprints, words
 from tests.naive import distance
 
@@ -82,3 +85,48 @@ def test_buckets_spread_over_the_slices_of_their_band() -> None:
     partitions = routing.partitions_of_buckets(2, np.arange(1000, dtype=np.uint64))
     assert {routing.place_of(int(partition)).table for partition in partitions} == {2}
     assert 300 < (partitions == partitions.min()).sum() < 700
+
+
+def test_tables_are_named_in_the_order_of_their_partitions() -> None:
+    plan = plan_of(Settings(tables=4, slice_bits=1, bands="3x4", band_slice_bits=2))
+    routing = Routing(plan)
+    assert [routing.table_number(partition) for partition in range(plan.partitions)] == [
+        0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6,
+    ]  # fmt: skip
+    assert routing.names(0b1010001) == ("simhash/0", "bands/0", "bands/2")
+    assert routing.names(0) == ()
+
+
+# From settings
+
+
+def test_the_settings_say_which_tables_there_are() -> None:
+    plan = plan_of(Settings(tables=10, slice_bits=2, bands="16x8", band_slice_bits=1))
+    assert (plan.k, len(plan.tables), plan.bands, plan.header_bits) == (3, 10, 16, 0)
+    assert plan.partitions == 10 * 4 + 16 * 2
+    assert plan.signature_version == Choices().version
+
+
+def test_without_bands_there_are_permuted_tables_alone() -> None:
+    assert plan_of(Settings(tables=4, bands="none")).partitions == 4
+
+
+def test_the_probabilistic_search_has_one_table_with_its_header() -> None:
+    plan = plan_of(Settings(search="probabilistic", header_bits=16, hamming=2, bands="none"))
+    assert (plan.header_bits, plan.k, plan.partitions, plan.tables[0].leading) == (16, 2, 1, 16)
+
+
+def test_other_settings_of_tables_or_signatures_make_another_plan() -> None:
+    changes: list[dict[str, Any]] = [
+        {}, {"tables": 4}, {"hamming": 2}, {"slice_bits": 1}, {"bands": "none"}, {"bands": "8x16"},
+        {"band_slice_bits": 1}, {"shingle_words": 4}, {"search": "probabilistic"},
+    ]  # fmt: skip
+    assert len({plan_of(Settings(**each)).digest for each in changes}) == len(changes)
+    assert plan_of(Settings(owners=7, near_resemblance=0.5)).digest == plan_of(Settings()).digest
+
+
+def test_settings_that_make_no_plan_are_refused() -> None:
+    with pytest.raises(SettingsError, match="slice bits"):
+        plan_of(Settings(tables=20, slice_bits=16, hamming=7))
+    with pytest.raises(SettingsError, match="expected k·s to be at most m = 128"):
+        plan_of(Settings(bands="20x8"))

@@ -1,232 +1,190 @@
-from collections import Counter
-from hashlib import blake2b
+"""Registrations and the columns of documents: what comes back, how messages are cut, what is refused."""
+
+from dataclasses import replace
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from neardup import wire
-from neardup.errors import Corrupt, WireError, WrongKind
-from neardup.registrations import CHECKSUM_BYTES, owner_of, read_registrations, write_registrations
-from neardup.types import Document, DocumentId
-
-BATCH_BYTES = 512 * 1024
-KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
-
-int64 = st.integers(-(2**63), 2**63 - 1)
-utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-documents = st.builds(
-    Document,
-    id=st.builds(DocumentId, int64, int64, int64),
-    url=utf8,
-    fetched_at=st.none() | utf8,
-    checksum=st.binary(min_size=CHECKSUM_BYTES, max_size=CHECKSUM_BYTES),
-    size=int64,
+from neardup.document_columns import BATCH_BYTES, split
+from neardup.errors import Corrupt, WireError
+from neardup.registrations import (
+    Registrations,
+    batch_of,
+    read_registrations,
+    read_skipped,
+    write_registrations,
+    write_skipped,
 )
+from neardup.types import BatchId, Document, SkippedPage
+from tests.documents import KAFKA_MESSAGE_BYTES, anything, batches, body_of, document, documents, places, plain, utf8
 
-
-def document(offset: int, url: str = "https://example.org/", fetched_at: str | None = None) -> Document:
-    checksum = blake2b(offset.to_bytes(8, "little"), digest_size=CHECKSUM_BYTES).digest()
-    return Document(DocumentId(1_700_000_000_000 + offset, 0, offset), url, fetched_at, checksum, 100)
+BATCH = BatchId(2, 10, 19)
+COLUMNS = ("id", "url", "fetched_at", "fingerprint", "checksums", "size", "sketch", "words", "note")
+FUZZED = [*(name for name in COLUMNS if name != "checksums"), "batch", "expected"]
+skipped_pages = st.builds(SkippedPage, id=places, url=utf8, fetched_at=st.none() | utf8, reason=utf8)
 
 
 def body(**changes: Any) -> dict[str, Any]:
-    """The columns of two documents, some of them replaced."""
-    return {
-        "id": np.array([[1, 0, 0], [2, 0, 1]], np.int64),
-        "checksum": np.zeros((2, CHECKSUM_BYTES), np.uint8),
-        "size": np.array([3, 4], np.int64),
-        "url": ["a", "b"],
-        "fetched_at": [None, "now"],
-    } | changes
+    """A message of two documents, some columns replaced."""
+    [message] = write_registrations(BATCH, [0, 3], [document(0, 1), document(1, 2, note="cut")], "plan")
+    return body_of(message, "registrations") | changes
 
 
-def read_all(messages: list[bytes]) -> list[Document]:
-    return [each for message in messages for each in read_registrations(message)]
+def read_all(messages: list[bytes]) -> list[Registrations]:
+    return [read_registrations(body_of(message, "registrations")) for message in messages]
+
+
+def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
+    return [plain(each) for some in registrations for each in some.documents]
 
 
 # Round trip and splitting
 
 
-@given(some=st.lists(documents, max_size=20))
-def test_documents_come_back_in_order(some: list[Document]) -> None:
-    messages = list(write_registrations(some))
+@given(batch=batches, expected=st.lists(st.integers(0, 2**40), max_size=5), some=st.lists(documents, max_size=10))
+def test_documents_come_back_in_order_with_who_will_answer(
+    batch: BatchId, expected: list[int], some: list[Document]
+) -> None:
+    messages = list(write_registrations(batch, expected, some, "plan"))
     assert len(messages) == (1 if some else 0)
     got = read_all(messages)
-    assert got == some
+    assert values(got) == [plain(each) for each in some]
     for each in got:
-        assert isinstance(each.id, DocumentId)
-        assert [type(value) for value in each.id] == [int, int, int]
-        assert type(each.size) is int
-        assert type(each.checksum) is bytes
+        assert each.batch == batch
+        assert each.expected == tuple(expected)
+    assert {body_of(message, "registrations")["plan"] for message in messages} <= {"plan"}
 
 
-def test_no_documents_need_no_message() -> None:
-    assert list(write_registrations([])) == []
+def test_a_document_does_not_keep_its_message_in_memory() -> None:
+    [registrations] = read_all(list(write_registrations(BATCH, [0], [document(0, 1)], "plan")))
+    assert registrations.documents[0].sketch.base is None
 
 
 @pytest.mark.parametrize("length", [10, 300, 8192])
 def test_many_documents_are_split_into_messages_of_about_512_kb(length: int) -> None:
-    url = "u" * length
-    some = [document(offset, url) for offset in range(3 * BATCH_BYTES // length // 2 + 5)]
-    messages = list(write_registrations(some))
+    one = document(0, 1, url="u" * length)
+    bytes_each = one.sketch.nbytes + length + 120
+    some = [replace(one, id=one.id._replace(offset=offset)) for offset in range(3 * BATCH_BYTES // bytes_each)]
+    messages = list(write_registrations(BATCH, [1, 2], some, "plan"))
     assert len(messages) > 1
-    assert read_all(messages) == some
-    for message in messages:
-        assert len(message) <= BATCH_BYTES + length + 1024
+    got = read_all(messages)
+    assert values(got) == [plain(each) for each in some]
+    assert {(each.batch, each.expected) for each in got} == {(BATCH, (1, 2))}
+    assert max(map(len, messages)) <= BATCH_BYTES + bytes_each + 1024
     for message in messages[:-1]:
-        # The count of bytes a document is an estimate from above, most of all for short urls.
-        assert len(message) > BATCH_BYTES / 3
+        # The count of bytes a document is an estimate from above: a character may take four bytes.
+        assert len(message) > BATCH_BYTES / 5
 
 
-@pytest.mark.parametrize("char", ["é", "日", "😀"])
-def test_urls_beyond_ascii_do_not_make_messages_larger_than_kafka_takes(char: str) -> None:
-    some = [document(offset, char * 8000) for offset in range(150)]
-    messages = list(write_registrations(some))
-    assert read_all(messages) == some
-    assert max(map(len, messages)) <= KAFKA_DEFAULT_MESSAGE_BYTES
+@pytest.mark.parametrize("text", ["é" * 8000, "日" * 8000, "😀" * 8000])
+def test_text_beyond_ascii_does_not_make_messages_larger_than_kafka_takes(text: str) -> None:
+    one = document(0, 1, url=text, note=text)
+    some = [replace(one, fetched_at=text[:1000], id=one.id._replace(offset=offset)) for offset in range(60)]
+    messages = list(write_registrations(BATCH, range(500), some, "plan"))
+    assert values(read_all(messages)) == [plain(each) for each in some]
+    assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
 
 
-def test_long_fetch_times_do_not_make_messages_larger_than_kafka_takes() -> None:
-    some = [document(offset, fetched_at="2024-01-01T00:00:00Z" + " " * 10_000) for offset in range(150)]
-    messages = list(write_registrations(some))
-    assert read_all(messages) == some
-    assert max(map(len, messages)) <= KAFKA_DEFAULT_MESSAGE_BYTES
+@given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
+def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
+    runs = [list(run) for run in split(sizes, lambda size: size)]
+    assert [size for run in runs for size in run] == sizes
+    for number, run in enumerate(runs):
+        assert sum(run[:-1]) <= BATCH_BYTES
+        assert sum(run) > BATCH_BYTES or number == len(runs) - 1
 
 
-# Ownership
+# Skipped pages
 
 
-@pytest.mark.parametrize(
-    ("checksum", "owners", "owner"),
-    [
-        (bytes(16), 4, 0),
-        (bytes([1]) + bytes(15), 4, 1),
-        (bytes([0, 1]) + bytes(14), 7, 256 % 7),
-        (bytes(8) + b"\xff" * 8, 4, 0),
-        (b"\xff" * 16, 1000, (2**64 - 1) % 1000),
-        (bytes(range(16)), 10_007, 0x0706050403020100 % 10_007),
-        (b"anything of 16 b", 1, 0),
-    ],
-)
-def test_the_owner_of_a_checksum_never_changes(checksum: bytes, owners: int, owner: int) -> None:
-    assert owner_of(checksum, owners) == owner
+@given(some=st.lists(skipped_pages, max_size=5))
+def test_skipped_pages_come_back(some: list[SkippedPage]) -> None:
+    assert read_skipped(body_of(write_skipped(some), "skipped")) == some
 
 
-@pytest.mark.parametrize("owners", [2, 4, 7, 16])
-def test_documents_are_spread_evenly_over_owners(owners: int) -> None:
-    count = 2000 * owners
-    load = Counter(owner_of(document(offset).checksum, owners) for offset in range(count))
-    assert sorted(load) == list(range(owners))
-    # 2000 ± 45 is one standard deviation; five of them never happen by chance.
-    assert max(abs(held - 2000) for held in load.values()) < 225
+@pytest.mark.parametrize("pages", [None, 5, [5], [[1, 2, 3]], [[1, 2, 3, "u", None, "r", "one more"]]])
+def test_rows_that_are_no_skipped_pages_are_corrupt(pages: Any) -> None:
+    with pytest.raises(Corrupt, match="expected skipped pages"):
+        read_skipped({"pages": pages})
+    with pytest.raises(Corrupt):
+        read_skipped({})
 
 
 # What cannot be read
 
 
-@pytest.mark.parametrize("column", ["id", "checksum", "size", "url", "fetched_at"])
+@pytest.mark.parametrize("value", [None, 5, "abc", [1, 2], [1, 2, 3, 4], [1, 2, "3"], [1.0, 2, 3], np.zeros(3)])
+def test_a_batch_that_is_not_three_whole_numbers_is_corrupt(value: Any) -> None:
+    with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
+        batch_of(value)
+
+
+@pytest.mark.parametrize("value", [None, 5, [1, 2], np.zeros(2), np.zeros(2, np.int32), np.zeros((2, 2), np.int64)])
+def test_expected_partitions_of_another_type_are_corrupt(value: Any) -> None:
+    with pytest.raises(Corrupt, match="expected shard partitions as int64"):
+        read_registrations(body(expected=value))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
 def test_a_missing_column_is_corrupt(column: str) -> None:
     short = body()
     del short[column]
-    with pytest.raises(Corrupt, match="expected the columns of registrations") as raised:
-        read_registrations(wire.encode("registrations", short))
+    with pytest.raises(Corrupt, match="expected the columns of documents") as raised:
+        read_registrations(short)
     assert str(sorted(short)) in str(raised.value)
 
 
-@pytest.mark.parametrize("column", ["id", "checksum", "size", "url", "fetched_at"])
+@pytest.mark.parametrize("column", [name for name in COLUMNS if name != "checksums"])
 def test_a_column_of_another_length_is_corrupt(column: str) -> None:
-    for changed in (body()[column][:1], [*body()["url"], "c"] if column == "url" else body()[column][:0]):
+    whole = body()[column]
+    for changed in (whole[:1], whole[:0], [*whole, *whole] if isinstance(whole, list) else np.concatenate([whole] * 2)):
         with pytest.raises(Corrupt):
-            read_registrations(wire.encode("registrations", body(**{column: changed})))
+            read_registrations(body(**{column: changed}))
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
     [
         ("id", np.zeros((2, 2), np.int64)),
-        ("id", np.zeros((2, 4), np.int64)),
-        ("id", np.zeros(2, np.int64)),
-        ("checksum", np.zeros((2, 15), np.uint8)),
-        ("checksum", np.zeros((2, 17), np.uint8)),
-        ("checksum", np.zeros((2, 16), np.uint16)),
-        ("checksum", np.zeros(32, np.uint8)),
-    ],
-)
-def test_a_table_with_other_columns_is_corrupt(column: str, value: Any) -> None:
-    with pytest.raises(Corrupt, match="expected"):
-        read_registrations(wire.encode("registrations", body(**{column: value})))
-
-
-@pytest.mark.parametrize("column", ["id", "checksum", "size"])
-@pytest.mark.parametrize("value", [None, 5, "ab", b"ab", [1, 2], [[1, 2, 3], [4, 5, 6]], {"a": 1, "b": 2}])
-def test_a_column_that_should_be_an_array_and_is_not_is_corrupt(column: str, value: Any) -> None:
-    with pytest.raises(Corrupt):
-        read_registrations(wire.encode("registrations", body(**{column: value})))
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("id", np.array([[np.nan, 0, 0], [2, 0, 1]])),
+        ("id", np.zeros(6, np.int64)),
+        ("id", np.zeros((2, 3))),
+        ("checksums", np.zeros((2, 47), np.uint8)),
+        ("checksums", np.zeros((2, 48), np.uint16)),
+        ("fingerprint", np.zeros(2, np.int64)),
+        ("fingerprint", np.zeros(2)),
         ("size", np.array([1.5, np.nan])),
-        ("size", np.zeros((2, 2), np.int64)),
-        ("url", None),
+        ("words", np.array([-1, 1], np.int64)),
+        ("words", np.zeros(2, np.uint64)),
+        ("sketch", np.zeros(4)),
         ("url", [None, "b"]),
         ("url", [1, 2]),
-        ("url", [["a"], {"b": 1}]),
         ("url", np.array([1, 2])),
-        ("fetched_at", None),
-        ("fetched_at", [1, 2]),
         ("fetched_at", [b"x", None]),
-        ("fetched_at", [{"a": 1}, []]),
-        # Not even msgpack can hold an array, so this one would stop the aggregator.
         ("fetched_at", [np.zeros(3), None]),
+        ("note", [{"a": 1}, []]),
     ],
 )
 def test_a_column_of_another_type_is_corrupt(column: str, value: Any) -> None:
-    with pytest.raises(Corrupt):
-        read_registrations(wire.encode("registrations", body(**{column: value})))
-
-
-@pytest.mark.parametrize("names", [{"a": 1, b"b": 2}, {b"id": 1, b"url": 2}])
-def test_names_that_are_not_text_are_corrupt(names: dict[Any, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        read_registrations(wire.encode("registrations", names))
+        read_registrations(body(**{column: value}))
 
 
-def test_another_kind_of_message_is_refused() -> None:
-    with pytest.raises(WrongKind, match="expected a 'registrations' message"):
-        read_registrations(wire.encode("dead-letter", body()))
+def test_sketches_of_another_length_than_said_are_corrupt() -> None:
+    words = body()["words"]
+    with pytest.raises(Corrupt, match=rf"expected sketches of {words.sum() + 1} words, got {words.sum()}"):
+        read_registrations(body(words=words + np.array([1, 0])))
 
 
-@pytest.mark.parametrize("value", [None, b"", b"<html>"])
-def test_something_else_is_refused(value: bytes | None) -> None:
-    with pytest.raises(WireError):
-        read_registrations(value)
-
-
-plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
-dtypes = st.sampled_from([np.dtype(code) for code in ("u1", "u2", "u8", "i8", "f4", "f8")])
-shapes = st.tuples(st.integers(0, 3)) | st.tuples(st.integers(0, 3), st.sampled_from([1, 3, CHECKSUM_BYTES]))
-arrays = dtypes.flatmap(lambda dtype: hnp.arrays(dtype, shapes))
-columns = arrays | plain | st.lists(plain | arrays, max_size=3) | st.dictionaries(st.text(), plain, max_size=3)
-names = st.sampled_from(["id", "checksum", "size", "url", "fetched_at"]) | st.text(max_size=4) | st.binary(max_size=4)
-
-
-@given(changes=st.dictionaries(names, columns, max_size=6), whole=st.booleans())
-@example(changes={"url": 5, b"x": 1}, whole=True)
-def test_whatever_the_body_is_nothing_but_wire_errors_is_raised(changes: dict[Any, Any], whole: bool) -> None:
-    data = wire.encode("registrations", {**(body() if whole else {}), **changes})
+@given(changes=st.dictionaries(st.sampled_from(FUZZED), anything, max_size=4))
+@example(changes={"url": "ab", "fetched_at": "cd"})
+def test_whatever_the_columns_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
     try:
-        got = read_registrations(data)
+        got = read_registrations(body(**changes))
     except WireError:
         return
-    # What passes is what the aggregator can store.
-    for each in got:
-        assert len(each.checksum) == CHECKSUM_BYTES
-        msgpack.packb([each.id, each.url, each.fetched_at, each.size])
+    # What passes can be sent again, and so be stored.
+    [again] = write_registrations(got.batch, got.expected, got.documents, "plan")
+    assert values(read_all([again])) == values([got])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, WrongState
-from neardup.store import Store
+from neardup.store import VERSION, Store
 
 PARTITION = "neardup.inbox-3"
 
@@ -91,30 +91,79 @@ def test_a_killed_worker_leaves_data_and_offset_of_its_last_save(tmp_path: Path)
         assert store.get(b"key") == b"3"
 
 
-@settings(max_examples=25)
-@given(
-    saves=st.lists(st.dictionaries(st.binary(min_size=1).map(lambda key: b"k" + key), st.binary()), max_size=4),
-    unsaved=st.dictionaries(st.binary(min_size=1).map(lambda key: b"k" + key), st.binary()),
-)
+def test_a_deleted_value_is_gone_before_and_after_saving(saved: Path) -> None:
+    with closing(Store(saved, PARTITION)) as store:
+        store.delete(b"key")
+        store.delete(b"never there")
+        assert store.get(b"key") is None
+        store.save(8)
+        assert store.get(b"key") is None
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.get(b"key") is None
+        assert list(store.scan(b"k")) == []
+
+
+def test_an_unsaved_deletion_is_lost_on_close(saved: Path) -> None:
+    with closing(Store(saved, PARTITION)) as store:
+        store.delete(b"key")
+    with closing(Store(saved, PARTITION)) as store:
+        assert store.get(b"key") == b"value" * 100
+
+
+def test_a_scan_sees_what_is_not_saved_and_nothing_of_other_prefixes(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, PARTITION)) as store:
+        for key in (b"a", b"b1", b"b2", b"b3", b"c"):
+            store.put(key, b"old")
+        store.save(1)
+        store.put(b"b2", b"new")
+        store.delete(b"b3")
+        store.put(b"b4", b"new")
+        store.put(b"c2", b"new")
+        assert dict(store.scan(b"b")) == {b"b1": b"old", b"b2": b"new", b"b4": b"new"}
+        assert len(list(store.scan(b"b"))) == 3
+
+
+keys = st.sampled_from([b"a", b"aa", b"ab", b"b", b"ba", b"b\xff", b"b\xff\xff", b"c"])
+changes = st.dictionaries(keys, st.none() | st.binary(max_size=4))
+
+
+@settings(max_examples=40)
+@given(saves=st.lists(changes, max_size=5), unsaved=changes, prefix=st.sampled_from([b"a", b"b", b"b\xff", b"z"]))
 def test_it_behaves_like_a_dict_that_forgets_what_was_not_saved(
-    tmp_path_factory: pytest.TempPathFactory, saves: list[dict[bytes, bytes]], unsaved: dict[bytes, bytes]
+    tmp_path_factory: pytest.TempPathFactory,
+    saves: list[dict[bytes, bytes | None]],
+    unsaved: dict[bytes, bytes | None],
+    prefix: bytes,
 ) -> None:
     path = tmp_path_factory.mktemp("store")
-    expected: dict[bytes, bytes] = {}
+    expected: dict[bytes, bytes | None] = {}
     with closing(Store(path, PARTITION)) as store:
-        for offset, changes in enumerate(saves, 1):
-            for key, value in changes.items():
-                store.put(key, value)
-            expected |= changes
+        for offset, some in enumerate(saves, 1):
+            change(store, some)
+            expected |= some
             store.save(offset)
-        for key, value in unsaved.items():
-            store.put(key, value)
-        for key in expected | unsaved:
-            assert store.get(key) == (expected | unsaved)[key]
+        change(store, unsaved)
+        assert_holds(store, expected | unsaved, prefix)
     with closing(Store(path, PARTITION)) as store:
         assert store.offset == len(saves)
-        for key in expected | unsaved:
-            assert store.get(key) == expected.get(key)
+        assert_holds(store, dict.fromkeys(unsaved) | expected, prefix)
+
+
+def change(store: Store, some: dict[bytes, bytes | None]) -> None:
+    for key, value in some.items():
+        if value is None:
+            store.delete(key)
+        else:
+            store.put(key, value)
+
+
+def assert_holds(store: Store, expected: dict[bytes, bytes | None], prefix: bytes) -> None:
+    for key, value in expected.items():
+        assert store.get(key) == value
+    scanned = list(store.scan(prefix))
+    assert len(scanned) == len(dict(scanned))
+    held = {key: value for key, value in expected.items() if value is not None}
+    assert dict(scanned) == {key: value for key, value in held.items() if key.startswith(prefix)}
 
 
 def test_the_state_of_another_partition_is_the_wrong_state(saved: Path) -> None:
@@ -122,8 +171,8 @@ def test_the_state_of_another_partition_is_the_wrong_state(saved: Path) -> None:
         Store(saved, "neardup.inbox-4")
     message = str(raised.value)
     assert str(saved) in message
-    assert "expected 'neardup store 1 neardup.inbox-4'" in message
-    assert "got b'neardup store 1 neardup.inbox-3'" in message
+    assert f"expected 'neardup store {VERSION} neardup.inbox-4'" in message
+    assert f"got b'neardup store {VERSION} neardup.inbox-3'" in message
     assert "NEARDUP_STATE" in message
 
 
@@ -135,8 +184,8 @@ def test_a_refused_directory_is_released_for_its_owner(saved: Path) -> None:
 
 
 def test_another_layout_version_is_the_wrong_state(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.store.VERSION", 2)
-    with pytest.raises(WrongState, match=r"expected 'neardup store 2 .* got b'neardup store 1"):
+    monkeypatch.setattr("neardup.store.VERSION", VERSION + 1)
+    with pytest.raises(WrongState, match=rf"expected 'neardup store {VERSION + 1} .* got b'neardup store {VERSION} "):
         Store(saved, PARTITION)
 
 

@@ -78,6 +78,16 @@ def test_plain_values_come_back_as_they_were(body: dict[str, Any]) -> None:
     assert wire.decode(wire.encode(KIND, body), KIND) == body
 
 
+@pytest.mark.parametrize("kind", ["answers", "evidence"])
+def test_a_topic_of_several_kinds_says_which_one_came(kind: str) -> None:
+    assert wire.decode_any(wire.encode(kind, {"a": 1}), ("answers", "evidence")) == (kind, {"a": 1})
+
+
+def test_a_kind_that_a_topic_does_not_carry_is_refused_with_those_it_does() -> None:
+    with pytest.raises(WrongKind, match="expected a 'answers' or 'evidence' message, got b'probes'"):
+        wire.decode_any(wire.encode("probes", {}), ("answers", "evidence"))
+
+
 @pytest.mark.parametrize("kind", sorted(wire.SCHEMAS))
 def test_every_kind_can_be_sent(kind: str) -> None:
     assert wire.decode(wire.encode(kind, {"a": 1}), kind) == {"a": 1}
@@ -86,7 +96,7 @@ def test_every_kind_can_be_sent(kind: str) -> None:
 def test_the_layout_of_a_message_does_not_change_within_a_frame_version() -> None:
     data = wire.encode(KIND, {"a": np.array([1, 258], np.uint16)})
     payload = (
-        b"\x93\xadregistrations\x01\x81\xa1a"  # [kind, version, {"a":
+        b"\x93\xadregistrations\x02\x81\xa1a"  # [kind, version, {"a":
         b"\xc7\x0c\x01"  # extension 1 of 12 bytes
         b"\x01\x01\x00\x00\x00\x00\x00\x00"  # dtype code 1, one dimension, no columns
         b"\x01\x00\x02\x01"  # 1 and 258, little-endian

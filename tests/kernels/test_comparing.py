@@ -1,0 +1,53 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.kernels import comparing
+from tests import naive
+
+VECTORS = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40)
+SAMPLES = st.lists(st.integers(0, 2**10).map(lambda value: value << 2), unique=True, max_size=20).map(sorted)
+
+
+def packed(exponent: int, mips: list[int], sample: list[int]) -> NDArray[np.uint64]:
+    words: NDArray[np.uint64] = comparing.pack(exponent, np.array(mips, np.uint32), np.array(sample, np.uint64))
+    return words
+
+
+@given(st.integers(0, 63), VECTORS, SAMPLES)
+def test_pack(exponent: int, mips: list[int], sample: list[int]) -> None:
+    assert packed(exponent, mips, sample).tolist() == naive.packed_sketch(exponent, mips, sample)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[naive.Sketch, naive.Sketch]:
+    """Two sketches with MIPs vectors of one length that agree in many low bytes, and samples that overlap."""
+    one = draw(VECTORS)
+    changed = st.sampled_from([0, 0, 0, 1, 128, 255, 256, 2**31])
+    other = [value ^ draw(changed) for value in one]
+    samples = draw(SAMPLES), draw(SAMPLES)
+    exponents = st.integers(0, 6)
+    return (draw(exponents), one, samples[0]), (draw(exponents), other, sorted({*samples[0][::2], *samples[1]}))
+
+
+@given(pairs())
+def test_compare(pair: tuple[naive.Sketch, naive.Sketch]) -> None:
+    a, b = pair
+    assert tuple(comparing.compare(packed(*a), packed(*b))) == naive.compared(a, b)
+    assert tuple(comparing.compare(packed(*b), packed(*a))) == naive.compared(b, a)
+
+
+@given(pairs())
+def test_a_sketch_has_everything_in_common_with_itself(pair: tuple[naive.Sketch, naive.Sketch]) -> None:
+    for sketch in pair:
+        equal, left, right, shared = comparing.compare(packed(*sketch), packed(*sketch))
+        assert equal == len(sketch[1])
+        assert left == right == shared
+
+
+@given(pairs(), st.integers(1, 6), st.data())
+def test_shared_bands(pair: tuple[naive.Sketch, naive.Sketch], s: int, data: st.DataObject) -> None:
+    a, b = pair
+    k = data.draw(st.integers(0, len(a[1]) // s))
+    assert comparing.shared_bands(packed(*a), packed(*b), k, s) == naive.shared_bands(a[1], b[1], k, s)

@@ -1,0 +1,275 @@
+"""The aggregator: from the messages of its inbox to verdicts, and back again after a restart."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from neardup import wire
+from neardup.control import Expire, Forget, orders
+from neardup.document_batches import read_documents
+from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
+from neardup.log import Output
+from neardup.log.memory import MemoryRecord
+from neardup.owner import FORGOTTEN
+from neardup.planning import plan_of
+from neardup.registrations import write_registrations, write_skipped
+from neardup.settings import Settings
+from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
+from neardup.verdict import read_verdict
+from tests.documents import document, outputs_to, page, records, text_of
+from tests.wired import NOW_SECONDS, Wired, aggregator
+
+SETTINGS = Settings(prefix="t", owners=2, tables=4, bands="3x4")
+ONE = replace(SETTINGS, owners=1)
+BASE = text_of(1)
+NEAR = [*BASE[:-2], "something", "else"]
+COPIES_AND_MORE: list[Sequence[str]] = [BASE, NEAR, BASE, text_of(2), text_of(3), [*text_of(3)[:-1], "x"], ["short"]]
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Wired]:
+    wired = Wired(SETTINGS, tmp_path)
+    yield wired
+    wired.close()
+
+
+def crawl() -> list[MemoryRecord]:
+    return [page(offset, words) for offset, words in enumerate(COPIES_AND_MORE)]
+
+
+def by_document(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
+    assert len({(each.document, each.revision) for each in verdicts}) == len(verdicts)
+    return {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
+
+
+# What a verdict says
+
+
+def test_a_unique_page(stream: Wired) -> None:
+    assert stream.take([page(0, BASE, timestamp=1_000)]) == [
+        Verdict(
+            url="http://example/0", document="0:0", fetched_at=None, verdict=Kind.UNIQUE, revision=0,
+            signature_version=stream.plan.signature_version, latency_ms=NOW_SECONDS * 1000 - 1_000,
+        )
+    ]  # fmt: skip
+
+
+def test_a_near_duplicate_names_the_tables_that_found_it(stream: Wired) -> None:
+    said = by_document(stream.take([page(0, BASE), page(1, NEAR)]))
+    assert said["0:0"].verdict is Kind.UNIQUE
+    near = said["0:1"]
+    assert (near.verdict, near.relation, near.revision) == (Kind.DUPLICATE, Relation.NEAR, 0)
+    assert near.duplicate_of == near.first_of_group == PageRef("http://example/0", "0:0")
+    assert near.found_by
+    names = {f"simhash/{number}" for number in range(4)} | {f"bands/{number}" for number in range(3)}
+    assert set(near.found_by) <= names
+    assert near.hamming is not None
+    assert 0 < near.hamming < 32
+    assert near.resemblance is not None
+    assert 0.65 <= near.resemblance < 1
+    assert near.containment is not None
+    assert near.signature_version == stream.plan.signature_version
+
+
+def test_a_copy_was_found_by_its_fingerprint(stream: Wired) -> None:
+    copy = by_document(stream.take([page(0, BASE), page(1, BASE)]))["0:1"]
+    assert (copy.relation, copy.found_by, copy.hamming) == (Relation.IDENTICAL, ("fingerprint",), 0)
+    assert (copy.resemblance, copy.containment) == (1.0, 1.0)
+
+
+def test_a_duplicate_of_a_duplicate_names_the_first_of_its_group(stream: Wired) -> None:
+    stream.take([page(0, BASE), page(1, NEAR)])
+    [copy] = stream.take([page(2, NEAR)])
+    assert copy.duplicate_of == PageRef("http://example/1", "0:1")
+    assert copy.first_of_group == PageRef("http://example/0", "0:0")
+
+
+def test_a_recrawl_is_marked(stream: Wired) -> None:
+    said = by_document(stream.take([page(0, BASE, url="u"), page(1, BASE, url="u"), page(2, BASE, url="v")]))
+    assert [said[name].same_url for name in ("0:0", "0:1", "0:2")] == [False, True, False]
+
+
+def test_a_late_page_that_stands_earlier_revises(stream: Wired) -> None:
+    assert [each.verdict for each in stream.take([page(5, NEAR, timestamp=50)])] == [Kind.UNIQUE]
+    said = by_document(stream.take([page(6, BASE, timestamp=40)]))
+    assert (said["0:6"].verdict, said["0:6"].revision) == (Kind.UNIQUE, 0)
+    assert (said["0:5"].verdict, said["0:5"].revision) == (Kind.DUPLICATE, 1)
+    assert said["0:5"].duplicate_of == PageRef("http://example/6", "0:6")
+
+
+def test_a_skipped_page_says_why(stream: Wired) -> None:
+    [skipped] = stream.take([page(0, ["short"], timestamp=1_000)])
+    assert skipped == Verdict(
+        url="http://example/0", document="0:0", fetched_at=None, verdict=Kind.SKIPPED, revision=0, reason="too short",
+        signature_version=stream.plan.signature_version, latency_ms=NOW_SECONDS * 1000 - 1_000,
+    )  # fmt: skip
+
+
+def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
+    stream = Wired(replace(SETTINGS, page_tokens=60), tmp_path)
+    [cut] = stream.take([page(0, BASE)])
+    stream.close()
+    assert (cut.verdict, cut.reason) == (Kind.UNIQUE, "tokens")
+
+
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+def test_verdicts_are_written_in_the_form_that_was_set(tmp_path: Path, form: str) -> None:
+    stream = Wired(replace(SETTINGS, verdict_format=form), tmp_path)
+    said = stream.take([page(0, BASE), page(1, NEAR)])
+    values = [record.value or b"" for record in stream.sent[stream.topics.verdicts, 0]]
+    stream.close()
+    read: Any = json.loads if form == "json" else msgpack.unpackb
+    assert [read(value)["document"] for value in values] == [each.document for each in said]
+    assert set(read(values[0])) == set(Verdict.__slots__)
+
+
+def test_every_settled_document_is_given_to_the_offline_pass_once(stream: Wired) -> None:
+    stream.take(crawl()[3:])
+    stream.take(crawl()[:3])
+    given = [each for record in stream.sent[stream.topics.documents, 0] for each in read_documents(record.value)]
+    assert sorted(each.document.id.offset for each in given) == [0, 1, 2, 3, 4, 5]
+
+
+# Between owners
+
+
+def test_any_cut_into_batches_ends_in_the_same_verdicts(tmp_path: Path) -> None:
+    ends = []
+    for number, cut in enumerate([[7], [1] * 7, [3, 4], [2, 1, 4]]):
+        stream, pages = Wired(SETTINGS, tmp_path / str(number)), crawl()
+        for count in cut:
+            stream.take(pages[:count])
+            del pages[:count]
+        assert [owner.waiting for owner in stream.owners] == [0, 0]
+        stream.close()
+        ends.append({name: each.verdict for name, each in by_document(stream.verdicts).items()})
+    assert ends == [ends[0]] * len(ends)
+    unique, duplicate = Kind.UNIQUE, Kind.DUPLICATE
+    assert [ends[0][f"0:{offset}"] for offset in range(7)] == [
+        unique, duplicate, duplicate, unique, unique, duplicate, Kind.SKIPPED,
+    ]  # fmt: skip
+
+
+def test_owners_ask_each_other(stream: Wired) -> None:
+    stream.take([page(offset, [*BASE[:-1], f"end{offset}"]) for offset in range(12)])
+    kinds = [
+        wire.decode_any(record.value, wire.SCHEMAS)[0]
+        for owner in (0, 1)
+        for record in stream.sent[stream.topics.inbox, owner]
+    ]
+    assert {"registrations", "answers", "questions", "evidence"} <= set(kinds)
+    assert not stream.rejected
+    assert [each.verdict for each in by_document(stream.verdicts).values()].count(Kind.UNIQUE) == 1
+
+
+# Orders
+
+
+def test_a_forgotten_url_makes_no_duplicates_any_more(stream: Wired) -> None:
+    stream.take([page(0, BASE, url="u")])
+    assert stream.send(orders(Forget("u"), stream.topics.inbox, 2)) == []
+    [again] = stream.take([page(1, BASE, url="v")])
+    assert again.verdict is Kind.UNIQUE
+
+
+def test_what_is_old_expires(stream: Wired) -> None:
+    stream.take([page(0, BASE, timestamp=1_000), page(1, text_of(2), timestamp=2_000)])
+    stream.send(orders(Expire(2_000), stream.topics.inbox, 2))
+    said = by_document(stream.take([page(2, BASE, timestamp=3_000), page(3, text_of(2), timestamp=3_000)]))
+    assert [said["0:2"].verdict, said["0:3"].verdict] == [Kind.UNIQUE, Kind.DUPLICATE]
+
+
+def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> None:
+    waits = registration(document(0, 1, url="u", timestamp=1_000))
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    stage.process(records([waits]))
+    assert stage.waiting == 1
+    [order] = orders(Forget("u"), "t.inbox", 1)
+    [verdict] = verdicts_of(outputs_to(stage.process(records([order.value], first=1)), "t.verdicts"))
+    stage.close()
+    assert (verdict.document, verdict.verdict, verdict.reason) == ("0:0", Kind.SKIPPED, FORGOTTEN)
+    assert stage.waiting == 0
+
+
+# What cannot be used
+
+
+def registration(*some: Any, settings: Settings = ONE) -> bytes:
+    [message] = write_registrations(BatchId(0, 0, 0), [0], some, plan_of(settings).digest)
+    return message
+
+
+def verdicts_of(outputs: Sequence[Output]) -> list[Verdict]:
+    return [read_verdict(output.value or b"") for output in outputs]
+
+
+def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
+    skipped = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
+    inbox = records([
+        b"<html>", None, wire.encode("probes", {}), wire.encode("documents", {}), registration(document(0, 1))[:-1],
+        wire.encode("registrations", {"plan": plan_of(ONE).digest}), wire.encode("control", {"drop": "all"}),
+        wire.encode("evidence", {}), wire.encode("questions", {}), wire.encode("answers", {}), skipped,
+    ])  # fmt: skip
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    waves = stage.process(inbox)
+    assert stage.checkpoint() == len(inbox)
+    stage.close()
+    assert [type(rejection.error) for rejection in waves.rejected] == [
+        NotOurs, NotOurs, WrongKind, WrongKind, Corrupt, Corrupt, Corrupt, Corrupt, Corrupt, Corrupt,
+    ]  # fmt: skip
+    assert [rejection.record for rejection in waves.rejected] == inbox[:-1]
+    assert [each.document for each in verdicts_of(outputs_to(waves, "t.verdicts"))] == ["0:9"]
+
+
+def test_registrations_of_another_plan_are_rejected_with_both_digests(tmp_path: Path) -> None:
+    other = replace(ONE, tables=10)
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    [rejection] = stage.process(records([registration(document(0, 1), settings=other)])).rejected
+    stage.close()
+    assert isinstance(rejection.error, WrongPlan)
+    assert plan_of(ONE).digest in str(rejection.error)
+    assert plan_of(other).digest in str(rejection.error)
+
+
+# Restarts
+
+
+@pytest.mark.parametrize("saved", range(0, 12, 2))
+def test_after_a_restart_the_same_is_said_again_except_for_latency(tmp_path: Path, saved: int) -> None:
+    stream = Wired(SETTINGS, tmp_path / "whole")
+    for each in crawl():
+        stream.take([each])
+    stream.close()
+    for number in (0, 1):
+        inbox = stream.sent[stream.topics.inbox, number]
+        assert len(inbox) > saved
+        first, start = aggregator(SETTINGS, number, tmp_path / "cut")
+        assert start == 0
+        if saved:
+            first.process(inbox[:saved])
+            assert first.checkpoint() == saved
+        expected = first.process(inbox[saved:])
+        first.close()
+        second, start = aggregator(SETTINGS, number, tmp_path / "cut", now=NOW_SECONDS + 7)
+        assert start == saved
+        repeated = second.process(inbox[start:])
+        second.close()
+        assert silent(repeated.waves[0]) == silent(expected.waves[0])
+        assert [each.latency_ms for each in verdicts_of(outputs_to(repeated, "t.verdicts"))] == [
+            (each.latency_ms or 0) + 7_000 for each in verdicts_of(outputs_to(expected, "t.verdicts"))
+        ]
+
+
+def silent(outputs: Sequence[Output]) -> list[Any]:
+    """What was said, without how long it took."""
+    return [
+        replace(read_verdict(output.value), latency_ms=None)
+        if output.topic == "t.verdicts" and output.value is not None
+        else output
+        for output in outputs
+    ]

@@ -1,0 +1,257 @@
+"""Probes, answers, questions, evidence, orders and settled documents: round trips, sizes, and what is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from neardup import wire
+from neardup.answers import Answers, read_answers, split_pairs, write_answers
+from neardup.control import Expire, Forget, orders, read_order
+from neardup.document_batches import Settled, read_documents, write_documents
+from neardup.errors import Corrupt, WireError, WrongKind, WrongPlan
+from neardup.evidence import Match
+from neardup.probes import Probes, read_probes, write_probes
+from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
+from neardup.types import BatchId, Document, DocumentId, Relation
+from tests.documents import (
+    KAFKA_MESSAGE_BYTES,
+    anything,
+    batches,
+    body_of,
+    document,
+    documents,
+    int64,
+    matches,
+    places,
+    plain,
+    utf8,
+    word,
+)
+
+BATCH = BatchId(0, 5, 9)
+MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, 1, DocumentId(1, 2, 3), "u")
+masks = st.integers(0, 2**200)
+questions = st.builds(Question, document=documents, candidates=st.dictionaries(word, masks, max_size=4))
+evidence = st.builds(Evidence, places, word, word, st.none() | matches)
+
+
+# Probes
+
+
+@given(data=st.data(), size=st.integers(0, 9), batch=batches)
+def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> None:
+    columns = hnp.arrays(np.uint64, size)
+    keys = data.draw(st.none() | columns)
+    levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))
+    got = read_probes(write_probes(Probes(batch, data.draw(columns), keys, levels), "plan"), "plan")
+    assert got.batch == batch
+    assert got.fingerprints.size == size
+    for sent, came in ((keys, got.keys), (levels, got.levels)):
+        assert (came is None) == (sent is None)
+        if sent is not None and came is not None:
+            np.testing.assert_array_equal(came, sent)
+
+
+def test_probes_of_another_plan_are_refused_with_both_digests() -> None:
+    message = write_probes(Probes(BATCH, np.zeros(1, np.uint64)), "one plan")
+    with pytest.raises(WrongPlan, match="expected a message made with plan another plan, got 'one plan'"):
+        read_probes(message, "another plan")
+
+
+def probes_body(**changes: Any) -> dict[str, Any]:
+    probes = Probes(BATCH, np.arange(2, dtype=np.uint64), np.arange(2, dtype=np.uint64), np.zeros((2, 64), np.uint8))
+    return body_of(write_probes(probes, "plan"), "probes") | changes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprint": None},
+        {"fingerprint": [1, 2]},
+        {"fingerprint": np.zeros(2, np.int64)},
+        {"fingerprint": np.zeros((2, 1), np.uint64)},
+        {"key": np.zeros(3, np.uint64)},
+        {"key": np.zeros(2)},
+        {"key": "ab"},
+        {"levels": np.zeros((2, 63), np.uint8)},
+        {"levels": np.zeros((3, 64), np.uint8)},
+        {"levels": np.zeros((2, 64), np.uint16)},
+        {"batch": None},
+        {"batch": [1, 2]},
+    ],
+)
+def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="expected"):
+        read_probes(wire.encode("probes", probes_body(**changes)), "plan")
+
+
+def test_another_kind_of_message_is_no_probe() -> None:
+    with pytest.raises(WrongKind):
+        read_probes(wire.encode("answers", probes_body()), "plan")
+
+
+# Answers
+
+
+@given(st.integers(0, 10**6), st.lists(batches, max_size=4), st.lists(st.tuples(word, word), max_size=9))
+def test_answers_come_back(partition: int, done: list[BatchId], pairs: list[tuple[int, int]]) -> None:
+    query, found = (np.array([pair[side] for pair in pairs], np.uint64) for side in (0, 1))
+    got = read_answers(body_of(write_answers(Answers(partition, tuple(done), query, found)), "answers"))
+    assert (got.partition, got.batches) == (partition, tuple(done))
+    assert list(zip(got.query.tolist(), got.found.tolist(), strict=True)) == pairs
+
+
+@given(st.integers(0, 1000), st.integers(1, 50))
+def test_pairs_are_cut_into_pieces_that_are_full_but_the_last(size: int, limit: int) -> None:
+    numbers = list(range(size))
+    pieces = [numbers[piece] for piece in split_pairs(size, limit)]
+    assert pieces
+    assert [each for piece in pieces for each in piece] == numbers
+    assert all(len(piece) == limit for piece in pieces[:-1])
+    assert len(pieces[-1]) <= limit
+
+
+ANSWERS = Answers(1, (BATCH,), np.arange(2, dtype=np.uint64), np.arange(2, dtype=np.uint64))
+
+
+@given(changes=st.dictionaries(st.sampled_from(["partition", "batches", "query", "found"]), anything, min_size=1))
+def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+    try:
+        got = read_answers(body_of(write_answers(ANSWERS), "answers") | changes)
+    except Corrupt:
+        return
+    assert got.query.size == got.found.size
+    assert all(len(batch) == 3 for batch in got.batches)
+
+
+# Questions and evidence
+
+
+@given(st.lists(questions, max_size=5), st.integers(0, 10**4))
+def test_questions_come_back_with_who_asked(some: list[Question], asker: int) -> None:
+    messages = list(write_questions(some, asker))
+    got = [read_questions(body_of(message, "questions")) for message in messages]
+    assert {who for who, _ in got} <= {asker}
+    assert [(plain(each.document), each.candidates) for _, many in got for each in many] == [
+        (plain(each.document), each.candidates) for each in some
+    ]
+
+
+@pytest.mark.parametrize("candidates", [1, 40_000])
+def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: int) -> None:
+    one = document(0, 1)
+    near = dict.fromkeys(range(candidates), 2**20)
+    some = [Question(replace(one, id=one.id._replace(offset=n)), near) for n in range(2000 if candidates == 1 else 3)]
+    messages = list(write_questions(some, 1))
+    assert len(messages) > 1
+    assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
+    got = [each for message in messages for each in read_questions(body_of(message, "questions"))[1]]
+    assert [(each.document.id, each.candidates) for each in got] == [(each.document.id, near) for each in some]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"number": None},
+        {"number": np.array([5], np.int64)},
+        {"number": np.zeros(2, np.int64)},
+        {"number": np.zeros(1)},
+        {"candidate": [1]},
+        {"found_by": ["text"]},
+        {"found_by": None},
+        {"asker": None},
+        {"asker": "one"},
+        {"url": [5]},
+    ],
+)
+def test_columns_that_are_no_questions_are_corrupt(changes: dict[str, Any]) -> None:
+    [message] = write_questions([Question(document(0, 1), {7: 1})], 0)
+    with pytest.raises(Corrupt, match="expected"):
+        read_questions(body_of(message, "questions") | changes)
+
+
+@given(st.lists(evidence, max_size=6))
+def test_evidence_comes_back(some: list[Evidence]) -> None:
+    assert [each for message in write_evidence(some) for each in read_evidence(body_of(message, "evidence"))] == some
+
+
+def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
+    long = MATCH._replace(url="u" * 150, group_url="v" * 150)
+    some = [Evidence(DocumentId(n, 0, n), n, n, long if n % 2 else None) for n in range(4000)]
+    messages = list(write_evidence(some))
+    assert len(messages) > 1
+    assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
+    assert [each for message in messages for each in read_evidence(body_of(message, "evidence"))] == some
+
+
+@pytest.mark.parametrize("row", [5, [1, 2], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, [1]], [1, 2, 3, 4, 5, [[1, 2], "u", 9]]])
+def test_rows_that_are_no_evidence_are_corrupt(row: Any) -> None:
+    with pytest.raises(Corrupt, match="expected rows of evidence"):
+        read_evidence({"rows": [row]})
+
+
+# Orders
+
+
+@pytest.mark.parametrize("order", [Forget("http://é/"), Expire(0), Expire(2**40)])
+def test_an_order_reaches_every_owner_as_it_was_given(order: Forget | Expire) -> None:
+    outputs = orders(order, "inbox", 3)
+    assert [(output.topic, output.partition) for output in outputs] == [("inbox", 0), ("inbox", 1), ("inbox", 2)]
+    for output in outputs:
+        assert read_order(body_of(output.value, "control")) == order
+
+
+@pytest.mark.parametrize("body", [{}, {"forget": 5}, {"forget": None}, {"expire": "now"}, {"expire": 1.5}, {"drop": 1}])
+def test_other_orders_are_corrupt(body: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="expected an order to forget a url or to expire"):
+        read_order(body)
+
+
+# Settled documents
+
+
+def same_tokens(match: Match | None) -> bool:
+    return match is not None and match.relation in (Relation.IDENTICAL, Relation.SAME_TEXT)
+
+
+@given(st.lists(st.tuples(documents, st.none() | matches), max_size=5))
+def test_settled_documents_come_back_and_copies_without_their_sketch(some: list[tuple[Document, Match | None]]) -> None:
+    messages = list(write_documents([Settled(*each) for each in some]))
+    got = [each for message in messages for each in read_documents(message)]
+    assert [match for _, match in got] == [match for _, match in some]
+    for (sent, match), (came, _) in zip(some, got, strict=True):
+        expected = replace(sent, sketch=np.empty(0, np.uint64)) if same_tokens(match) else sent
+        assert plain(came) == plain(expected)
+
+
+def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
+    some = [Settled(document(offset, 1), MATCH) for offset in range(2000)]
+    messages = list(write_documents(some))
+    assert len(messages) > 1
+    assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
+    assert sum(len(read_documents(message)) for message in messages) == 2000
+
+
+@given(changes=st.dictionaries(st.sampled_from(["match", "url", "sketch", "fingerprint"]), anything, min_size=1))
+def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
+    [message] = write_documents([Settled(document(0, 1), None)])
+    try:
+        got = read_documents(wire.encode("documents", body_of(message, "documents") | changes))
+    except WireError:
+        return
+    assert len(got) == 1
+
+
+@given(value=st.none() | st.binary() | utf8.map(str.encode), number=int64)
+def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None, number: int) -> None:
+    with pytest.raises(WireError):
+        read_probes(value, "plan")
+    with pytest.raises(WireError):
+        read_documents(value)
+    with pytest.raises(Corrupt):
+        read_order({"forget": number})

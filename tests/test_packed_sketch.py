@@ -1,0 +1,120 @@
+"""Packed sketches: what they keep, and that their estimates are right on average."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.bands import Filter
+from neardup.kernels import comparing
+from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values, shares_band
+from neardup.signature import Signatures
+from neardup.sketch import mips_of, sample_of
+from neardup.types import Page
+from tests.documents import M, shingles, sketch_of, text_of
+
+REPEATS = 80
+
+
+def overlapping(seed: int, shared: int, only_a: int, only_b: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Two sets with so many elements in common, and so many of their own."""
+    every = shingles(seed, shared + only_a + only_b)
+    return every[: shared + only_a], np.concatenate([every[:shared], every[shared + only_a :]])
+
+
+def test_a_page_is_kept_in_about_700_bytes() -> None:
+    signature = Signatures().of(Page("u", text=" ".join(text_of(1, 5000))))
+    assert signature.sketches is not None
+    packed = pack_sketch(signature.sketches)
+    assert 500 < packed.nbytes < 1000
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 101, 5000])
+def test_the_sample_comes_back_whole(count: int) -> None:
+    some = shingles(3, count)
+    i, values = sample_values(sketch_of(some))
+    assert i == sample_of(some).i
+    assert values.tolist() == sample_of(some).values.tolist()
+
+
+@pytest.mark.parametrize("resemblance", [0.0, 0.1, 0.3, 0.5, 0.65, 0.8, 0.95, 1.0])
+def test_the_estimate_of_resemblance_is_right_on_average(resemblance: float) -> None:
+    union = 600
+    shared = round(union * resemblance)
+    own = (union - shared) // 2
+    estimates = [
+        compare(*map(sketch_of, overlapping(seed, shared, own, union - shared - own))).resemblance
+        for seed in range(REPEATS)
+    ]
+    # Four standard errors, and for unrelated pages what is lost by cutting at 0.
+    tolerance = 4 * sqrt(resemblance * (1 - resemblance) / M / REPEATS) + 0.005
+    assert np.mean(estimates) == pytest.approx(resemblance, abs=tolerance)
+    assert max(abs(each - resemblance) for each in estimates) < 0.25
+
+
+@pytest.mark.parametrize(("equal", "resemblance"), [(0, 0.0), (1, 0.0), (2, 1 / 255), (128, 127 / 255), (256, 1.0)])
+def test_bytes_that_agree_by_chance_are_taken_back(equal: int, resemblance: float) -> None:
+    a = np.arange(256, dtype=np.uint32)
+    b = np.where(a < equal, a, a ^ 1)
+    nothing = np.empty(0, np.uint64)
+    likeness = compare(comparing.pack(0, a, nothing), comparing.pack(0, b.astype(np.uint32), nothing))
+    assert likeness.resemblance == pytest.approx(resemblance)
+    assert likeness.a_in_b is likeness.b_in_a is None
+
+
+@pytest.mark.parametrize("containment", [0.0, 0.5, 0.9, 1.0])
+def test_the_estimate_of_containment_is_right_on_average(containment: float) -> None:
+    inside = round(400 * containment)
+    found = []
+    for seed in range(REPEATS):
+        likeness = compare(*map(sketch_of, overlapping(seed, inside, 400 - inside, 1200 - inside)))
+        assert likeness.a_in_b is not None
+        found.append(likeness.a_in_b)
+        assert likeness.b_in_a is not None
+    # 25 shingles of the 400 are left at the modulus of the longer document.
+    tolerance = 4 * sqrt(containment * (1 - containment) / 25 / REPEATS) + 1e-9
+    assert np.mean(found) == pytest.approx(containment, abs=tolerance)
+
+
+@pytest.mark.parametrize("count", range(LEAST_SAMPLED - 3, LEAST_SAMPLED + 3))
+def test_containment_is_not_said_with_fewer_than_8_shingles(count: int) -> None:
+    a, b = shingles(1, count), shingles(1, 60)
+    likeness = compare(sketch_of(a), sketch_of(b))
+    assert likeness.a_in_b == (1.0 if count >= 8 else None)
+    assert likeness.b_in_a == count / 60
+
+
+def test_a_short_page_in_a_very_long_one_leaves_too_little_to_say() -> None:
+    every = shingles(1, 20_000)
+    assert compare(sketch_of(every[:100]), sketch_of(every)).a_in_b is None
+
+
+@given(seed=st.integers(0, 1000), shared=st.integers(0, 60), only_a=st.integers(0, 60), only_b=st.integers(0, 300))
+def test_comparing_the_other_way_round_says_the_same(seed: int, shared: int, only_a: int, only_b: int) -> None:
+    a, b = map(sketch_of, overlapping(seed, shared, only_a, only_b))
+    one, other = compare(a, b), compare(b, a)
+    assert (one.resemblance, one.a_in_b, one.b_in_a) == (other.resemblance, other.b_in_a, other.a_in_b)
+    assert 0 <= one.resemblance <= 1
+
+
+def test_vectors_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected two MIPs vectors of one length, got 128 and 64"):
+        compare(sketch_of(shingles(1, 50)), sketch_of(shingles(1, 50), m=64))
+
+
+@pytest.mark.parametrize("resemblance", [0.0, 0.6, 0.9])
+def test_pages_that_meet_in_a_bucket_are_always_known_to(resemblance: float) -> None:
+    bands = Filter(k=16, s=8)
+    met = 0
+    for seed in range(40):
+        shared = round(400 * resemblance)
+        a, b = overlapping(seed, shared, (400 - shared) // 2, (400 - shared) // 2)
+        if (bands.keys(mips_of(a, M)) == bands.keys(mips_of(b, M))).any():
+            met += 1
+            assert shares_band(sketch_of(a), sketch_of(b), bands)
+        elif resemblance == 0:
+            assert not shares_band(sketch_of(a), sketch_of(b), bands)
+    assert met > 30 if resemblance == 0.9 else met < 40
