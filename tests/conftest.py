@@ -48,11 +48,7 @@ def kafka_settings(broker: FoundBroker, tmp_path: Path, request: pytest.FixtureR
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 async def log(request: pytest.FixtureRequest) -> AsyncIterator[Log]:
     """Every kind of log, started."""
-    made: Log
-    if request.param == "kafka":
-        made = KafkaLog(request.getfixturevalue("kafka_settings"))
-    else:
-        made = MemoryLog()
+    made: Log = MemoryLog() if request.param == "memory" else KafkaLog(request.getfixturevalue("kafka_settings"))
     await made.start()
     yield made
     await made.stop()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from neardup import dead_letters
+from neardup.deployment import SERVICES, make_runner
 from neardup.log import Log, Output
 from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
-from neardup.deployment import SERVICES, make_runner
 from tests.log.test_contract import Recorder, join, read
 
 

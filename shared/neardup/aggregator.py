@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from neardup import metrics, wire
 from neardup.answers import Answers, read_answers
+from neardup.checking import require_plan
 from neardup.control import Expire, Forget, read_order
 from neardup.decision import Thresholds
 from neardup.directory import Directory
@@ -23,7 +24,6 @@ from neardup.joins import Joins
 from neardup.log import Output, Record
 from neardup.owner import Outbox, Owner, Told
 from neardup.plan import Plan
-from neardup.probes import require_plan
 from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
 from neardup.registrations import Registrations, read_registrations, read_skipped
 from neardup.routing import Routing
@@ -38,6 +38,8 @@ from neardup.verdict import write_verdict
 KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control")
 """What an inbox carries."""
 
+PLANLESS: Final = ("skipped", "control")
+"""Those that mean the same under every plan."""
 SAME_FINGERPRINT: Final = "fingerprint"
 """What found a page that no table had to find: its owner has another with the same fingerprint."""
 
@@ -109,14 +111,15 @@ class Aggregator(Stage):
 
     def _read(self, record: Record) -> Message:
         kind, body = wire.decode_any(record.value, KINDS)
+        if kind not in PLANLESS:
+            require_plan(body, self._plan.digest)
         match kind:
             case "registrations":
-                require_plan(body, self._plan.digest)
                 return read_registrations(body)
             case "skipped":
                 return read_skipped(body)
             case "answers":
-                return read_answers(body)
+                return read_answers(body, self._plan.partitions)
             case "questions":
                 return read_questions(body)
             case "evidence":
@@ -154,11 +157,13 @@ class Aggregator(Stage):
         ]
         for (kind, relation), count in Counter((each.verdict, each.relation) for each in verdicts).items():
             metrics.VERDICTS.labels(kind, relation or "none").inc(count)
-        inbox = self._topics.inbox
+        inbox, plan = self._topics.inbox, self._plan.digest
         for owner, questions in sorted(outbox.questions.items()):
-            outputs += [Output(inbox, owner, None, value) for value in write_questions(questions, self._partition)]
+            outputs += [
+                Output(inbox, owner, None, value) for value in write_questions(questions, self._partition, plan)
+            ]
         for owner, evidence in sorted(outbox.evidence.items()):
-            outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence)]
+            outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence, plan)]
         outputs += [Output(self._topics.documents, None, None, value) for value in write_documents(outbox.settled)]
         return outputs
 

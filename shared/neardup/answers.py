@@ -22,11 +22,12 @@ class Answers:
     found: NDArray[np.uint64]
 
 
-def write_answers(answers: Answers) -> bytes:
-    """A message for one owner."""
+def write_answers(answers: Answers, plan: str) -> bytes:
+    """A message for one owner; `plan` is the digest of the sender's plan."""
     return wire.encode(
         "answers",
         {
+            "plan": plan,
             "partition": answers.partition,
             "batches": np.array(answers.batches, np.int64).reshape(-1, 3),
             "query": answers.query,
@@ -35,12 +36,12 @@ def write_answers(answers: Answers) -> bytes:
     )
 
 
-def read_answers(body: dict[str, Any]) -> Answers:
-    """The body of a message. Raises Corrupt."""
+def read_answers(body: dict[str, Any], partitions: int) -> Answers:
+    """The body of a message from one of so many shard partitions. Raises Corrupt."""
     partition, batches, query, found = (body.get(name) for name in ("partition", "batches", "query", "found"))
     columns = (query, found)
     if (
-        not isinstance(partition, int)
+        partition not in range(partitions)
         or not _is_array(batches, np.int64, 2)
         or not all(_is_array(column, np.uint64, 1) for column in columns)
         or batches.shape[1] != 3  # type: ignore[union-attr]
@@ -48,6 +49,7 @@ def read_answers(body: dict[str, Any]) -> Answers:
     ):
         raise Corrupt(f"expected partition, batches and pairs of fingerprints, got {sorted(body)}")
     assert isinstance(batches, np.ndarray)
+    assert isinstance(partition, int)
     return Answers(partition, tuple(BatchId(*row) for row in batches.tolist()), query, found)  # type: ignore[arg-type]
 
 

@@ -143,7 +143,7 @@ class Directory:
             else:
                 self._store.delete(_variants_key(fingerprint))
         self._touched.clear()
-        for fingerprint in list(self._entries)[: len(self._entries) - CACHED]:
+        for fingerprint in list(self._entries)[: max(0, len(self._entries) - CACHED)]:
             del self._entries[fingerprint]
 
     def _mark(self, fingerprint: int, document: DocumentId) -> None:

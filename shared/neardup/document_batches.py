@@ -14,7 +14,7 @@ from neardup import wire
 from neardup.document_columns import columns_of, documents_of, size_of, split
 from neardup.errors import Corrupt
 from neardup.evidence import Match
-from neardup.questions import packed_match, unpacked_match
+from neardup.questions import packed_match, size_of_match, unpacked_match
 from neardup.types import Document, Relation
 
 _SAME_TOKENS: Final = (Relation.IDENTICAL, Relation.SAME_TEXT)
@@ -30,7 +30,7 @@ class Settled(NamedTuple):
 
 def write_documents(settled: Sequence[Settled]) -> Iterator[bytes]:
     """Messages of about 512 KB."""
-    for some in split(settled, lambda each: size_of(each.document)):
+    for some in split(settled, lambda each: size_of(each.document) + size_of_match(each.match)):
         columns = columns_of([_light(each) for each in some])
         yield wire.encode("documents", columns | {"match": [packed_match(each.match) for each in some]})
 
@@ -38,7 +38,10 @@ def write_documents(settled: Sequence[Settled]) -> Iterator[bytes]:
 def read_documents(value: bytes | None) -> list[Settled]:
     """The documents of a message. Raises WireError."""
     body = wire.decode(value, "documents")
-    return [Settled(document, match) for document, match in zip(documents_of(body), _matches(body), strict=True)]
+    return [
+        Settled(document, match)
+        for document, match in zip(documents_of(body, sketched=False), _matches(body), strict=True)
+    ]
 
 
 def _light(settled: Settled) -> Document:

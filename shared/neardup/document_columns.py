@@ -7,6 +7,7 @@ import numpy as np
 
 from neardup.errors import Corrupt
 from neardup.identity import CHECKSUM_BYTES
+from neardup.packed_sketch import is_packed
 from neardup.types import Checksums, Document, DocumentId
 
 T = TypeVar("T")
@@ -89,10 +90,13 @@ def split_rows(columns: dict[str, Any], rows: Sequence[int]) -> Iterator[Sequenc
     return split(rows, size)
 
 
-def documents_of(body: dict[str, Any]) -> list[Document]:
-    """The documents back. Raises Corrupt when the columns are not those of documents."""
+def documents_of(body: dict[str, Any], *, sketched: bool = True) -> list[Document]:
+    """The documents back. Raises Corrupt when the columns are not those of documents, each with a sketch if it must."""
     try:
-        return _documents(body)
+        documents = _documents(body)
+        if sketched and not all(is_packed(each.sketch) for each in documents):
+            raise Corrupt("expected a packed sketch for every document")
+        return documents
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
 
@@ -107,6 +111,8 @@ def _documents(body: dict[str, Any]) -> list[Document]:
         ("sketch", sketch, np.uint64),
     ):  # fmt: skip
         _expect(name, column, dtype, 0)
+    if len(checksums) != len(ids):
+        raise Corrupt(f"expected {len(ids)} rows of checksums, got {len(checksums)}")
     if (words < 0).any() or int(words.sum()) != sketch.size:
         raise Corrupt(f"expected sketches of {words.sum()} words, got {sketch.size}")
     urls, times, notes = body["url"], body["fetched_at"], body["note"]

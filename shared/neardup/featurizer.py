@@ -6,7 +6,7 @@ before any message that mentions it.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from neardup.routing import Routing
 from neardup.stage import Rejection, Stage, Waves
 from neardup.topics import Topics
 from neardup.types import BatchId, SkippedPage
+
+_BATCH: Final = 5000
+"""Pages in a batch: its probes of a table are then below half a megabyte, whatever a poll brought."""
 
 
 class Featurizer(Stage):
@@ -44,24 +47,33 @@ class Featurizer(Stage):
     def process(self, records: Sequence[Record]) -> Waves:
         """Two waves: registrations, then probes."""
         self._next = records[-1].offset + 1
-        batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
-        pieces = self._featurizing.pieces(records)
-        rejected = [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
-        documents = joined([piece.documents for piece in pieces])
-        bands = concatenated([piece.bands for piece in pieces])
-        levels = [piece.levels for piece in pieces if piece.levels is not None]
-        probes = self._probes(batch, documents["fingerprint"], bands, concatenated(levels) if levels else None)
-        first = self._registrations(batch, documents, probes)
-        first += self._skipped([page for piece in pieces for page in piece.skipped])
-        second = [
-            Output(self._topics.probes, partition, None, write_probes(each, self._plan.digest))
-            for partition, each in sorted(probes.items())
-        ]
+        first: list[Output] = []
+        second: list[Output] = []
+        rejected: list[Rejection] = []
+        for start in range(0, len(records), _BATCH):
+            self._take(records[start : start + _BATCH], first, second, rejected)
         return Waves([first, second], rejected)
 
     def checkpoint(self) -> int:
         """Everything processed is safe: there is nothing to save."""
         return self._next
+
+    def _take(
+        self, records: Sequence[Record], first: list[Output], second: list[Output], rejected: list[Rejection]
+    ) -> None:
+        batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
+        pieces = self._featurizing.pieces(records)
+        rejected += [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
+        documents = joined([piece.documents for piece in pieces])
+        bands = concatenated([piece.bands for piece in pieces])
+        levels = [piece.levels for piece in pieces if piece.levels is not None]
+        probes = self._probes(batch, documents["fingerprint"], bands, concatenated(levels) if levels else None)
+        first += self._registrations(batch, documents, probes)
+        first += self._skipped([page for piece in pieces for page in piece.skipped])
+        second += [
+            Output(self._topics.probes, partition, None, write_probes(each, self._plan.digest))
+            for partition, each in sorted(probes.items())
+        ]
 
     def _probes(
         self,
@@ -104,7 +116,9 @@ class Featurizer(Stage):
         for page in pages:
             by_owner.setdefault(page.id.offset % self._owners, []).append(page)
         return [
-            Output(self._topics.inbox, owner, None, write_skipped(some)) for owner, some in sorted(by_owner.items())
+            Output(self._topics.inbox, owner, None, message)
+            for owner, some in sorted(by_owner.items())
+            for message in write_skipped(some)
         ]
 
 

@@ -103,7 +103,7 @@ class Featurizing:
                     signature.checksums,
                     len(page.content),
                     pack_sketch(signature.sketches),
-                    "; ".join(signature.cut) or None,
+                    f"cut: {', '.join(signature.cut)}" if signature.cut else None,
                 )
             )
         return Piece(columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected)

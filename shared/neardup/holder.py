@@ -39,7 +39,10 @@ class Holder(ABC):
 
     @abstractmethod
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
-        """(query, found): each fingerprint with every other one near it that came before; all are remembered."""
+        """(query, found): each fingerprint with every other one near it that came before; all are remembered.
+
+        The probabilistic search also tells of some that came after, in the same call: then both hear of the pair.
+        """
 
     @abstractmethod
     def save(self, path: Path, offset: int) -> None:

@@ -94,7 +94,6 @@ class Owner:
         self.directory.add(new)
         if twin is not None:
             self._take_over(new, twin, outbox)
-        self._drop_surplus(variants)
         self.joins.add(batch, expected, _waiting(document))
 
     def answered(self, answers: Answers, table: int, outbox: Outbox) -> None:
@@ -161,7 +160,10 @@ class Owner:
         self._learn(twin, self._match(twin.document, first), outbox)
         if twin.kind is None:
             self._settle(twin, outbox)
-        self.directory.demote(twin)
+        if twin in self.directory.variants(twin.document.fingerprint):
+            self.directory.demote(twin)
+        if twin.document.checksums.content != first.document.checksums.content:
+            self.directory.set_first_with_content(twin.document)
 
     def _inquire(self, known: Known, near: dict[int, int], outbox: Outbox) -> None:
         remote: dict[int, dict[int, int]] = {}
@@ -234,9 +236,11 @@ class Owner:
         self.directory.touch(known.document.fingerprint)
         outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
         outbox.settled.append(Settled(known.document, known.match))
+        self._drop_surplus(known.document.fingerprint)
 
-    def _drop_surplus(self, variants: list[Known]) -> None:
+    def _drop_surplus(self, fingerprint: int) -> None:
         """Keep the first few variants of a fingerprint; one that is not settled stays until it is."""
+        variants = self.directory.variants(fingerprint)
         while len(variants) > self._most_variants:
             latest = max(variants, key=lambda known: known.document.id)
             if latest.kind is None:

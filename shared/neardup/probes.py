@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup import wire
-from neardup.errors import Corrupt, WrongPlan
-from neardup.registrations import batch_of
+from neardup.checking import batch_of, require_plan
+from neardup.errors import Corrupt
 from neardup.types import BatchId
 
 
@@ -50,17 +50,11 @@ def read_probes(value: bytes | None, plan: str) -> Probes:
     assert isinstance(fingerprints, np.ndarray)
     if keys is not None and keys.size != fingerprints.size:
         raise Corrupt(f"expected {fingerprints.size} keys, got {keys.size}")
-    if levels is not None and (levels.dtype != np.uint8 or levels.shape != (fingerprints.size, 64)):
-        raise Corrupt(f"expected 64 levels a fingerprint, got {levels.shape}")
+    if levels is not None and (
+        not isinstance(levels, np.ndarray) or levels.dtype != np.uint8 or levels.shape != (fingerprints.size, 64)
+    ):
+        raise Corrupt(f"expected 64 levels a fingerprint, got {levels!r}")
     return Probes(batch_of(body.get("batch")), fingerprints, keys, levels)
-
-
-def require_plan(body: dict[str, Any], plan: str) -> None:
-    """Raise WrongPlan unless the message was made with this plan."""
-    if body.get("plan") != plan:
-        raise WrongPlan(
-            f"expected a message made with plan {plan}, got {body.get('plan')!r}: give every service the same settings"
-        )
 
 
 def concatenated(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup import wire
+from neardup.checking import document_of, mask_of, number_of, text_of, word_of
 from neardup.document_columns import columns_of, documents_of, size_of, split
 from neardup.errors import Corrupt
 from neardup.evidence import RELATIONS, Match
 from neardup.types import Document, DocumentId
 
-_PAIR_BYTES: Final = 24
-_EVIDENCE_BYTES: Final = 400
+_PAIR_BYTES: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Evidence(NamedTuple):
     match: Match | None
 
 
-def write_questions(questions: Sequence[Question], asker: int) -> Iterator[bytes]:
-    """Messages for one owner, from the owner `asker`."""
+def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Iterator[bytes]:
+    """Messages for one owner, from the owner `asker`; `plan` is the digest of its plan."""
     for some in split(questions, lambda each: size_of(each.document) + _PAIR_BYTES * len(each.candidates)):
         pairs = [
             (number, candidate, found_by)
@@ -49,6 +49,7 @@ def write_questions(questions: Sequence[Question], asker: int) -> Iterator[bytes
             "questions",
             columns_of([each.document for each in some])
             | {
+                "plan": plan,
                 "asker": asker,
                 "number": np.array([number for number, _, _ in pairs], np.int64),
                 "candidate": np.array([candidate for _, candidate, _ in pairs], np.uint64),
@@ -64,28 +65,35 @@ def read_questions(body: dict[str, Any]) -> tuple[int, list[Question]]:
         questions = [Question(document, {}) for document in documents]
         columns = zip(body["number"].tolist(), body["candidate"].tolist(), body["found_by"], strict=True)
         for number, candidate, found_by in columns:
-            questions[number].candidates[candidate] = int.from_bytes(found_by, "little")
-        return int(body["asker"]), questions
+            if number not in range(len(questions)):
+                raise Corrupt(f"expected the number of a document below {len(questions)}, got {number!r}")
+            questions[number].candidates[word_of(candidate)] = mask_of(found_by)
+        return document_of([0, body["asker"], 0]).partition, questions
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of questions, got {sorted(body)}: {error!r}") from error
 
 
-def write_evidence(evidence: Sequence[Evidence]) -> Iterator[bytes]:
-    """Messages for one owner."""
-    for some in split(evidence, lambda each: _PAIR_BYTES if each.match is None else _EVIDENCE_BYTES):
+def write_evidence(evidence: Sequence[Evidence], plan: str) -> Iterator[bytes]:
+    """Messages for one owner; `plan` is the digest of the sender's plan."""
+    for some in split(evidence, lambda each: _PAIR_BYTES + size_of_match(each.match)):
         rows = [[*each.document, each.fingerprint, each.candidate, packed_match(each.match)] for each in some]
-        yield wire.encode("evidence", {"rows": rows})
+        yield wire.encode("evidence", {"plan": plan, "rows": rows})
 
 
 def read_evidence(body: dict[str, Any]) -> list[Evidence]:
     """The body of a message. Raises Corrupt."""
     try:
         return [
-            Evidence(DocumentId(timestamp, partition, offset), fingerprint, candidate, unpacked_match(match))
-            for timestamp, partition, offset, fingerprint, candidate, match in body["rows"]
+            Evidence(document_of(place), word_of(fingerprint), word_of(candidate), _match_of(match))
+            for *place, fingerprint, candidate, match in body["rows"]
         ]
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise Corrupt(f"expected rows of evidence, got {sorted(body)}: {error!r}") from error
+
+
+def size_of_match(match: Match | None) -> int:
+    """Bytes on the wire, about, and rather more."""
+    return 0 if match is None else 160 + 4 * (len(match.url) + len(match.group_url))
 
 
 def packed_match(match: Match | None) -> list[Any] | None:
@@ -106,6 +114,22 @@ def unpacked_match(values: list[Any] | None) -> Match | None:
     return Match(
         DocumentId(*place), url, RELATIONS[relation], hamming, resemblance, containment, mask, first, group_url
     )
+
+
+def _match_of(values: Any) -> Match | None:
+    """A match from a message, whatever came. Raises Corrupt."""
+    match values:
+        case None:
+            return None
+        case [place, url, int(relation), int(hamming), resemblance, containment, found_by, group, group_url] if (
+            relation in range(len(RELATIONS))
+        ):
+            return Match(
+                document_of(place), text_of(url), RELATIONS[relation], hamming, number_of(resemblance),
+                None if containment is None else number_of(containment), mask_of(found_by), document_of(group),
+                text_of(group_url),
+            )  # fmt: skip
+    raise Corrupt(f"expected a match, got {values!r}")
 
 
 def _mask_bytes(mask: int) -> bytes:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from neardup import wire
-from neardup.document_columns import documents_of, split_rows, taken
+from neardup.checking import batch_of, document_of, optional_text_of, text_of
+from neardup.document_columns import documents_of, split, split_rows, taken
 from neardup.errors import Corrupt
-from neardup.types import BatchId, Document, DocumentId, SkippedPage
+from neardup.types import BatchId, Document, SkippedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +40,22 @@ def read_registrations(body: dict[str, Any]) -> Registrations:
     return Registrations(batch_of(body.get("batch")), _partitions(body.get("expected")), documents_of(body))
 
 
-def write_skipped(pages: Sequence[SkippedPage]) -> bytes:
-    """A message for one owner."""
-    return wire.encode("skipped", {"pages": [[*page.id, page.url, page.fetched_at, page.reason] for page in pages]})
+def write_skipped(pages: Sequence[SkippedPage]) -> Iterator[bytes]:
+    """Messages for one owner, each about 512 KB at most."""
+    for some in split(pages, lambda page: 80 + 4 * (len(page.url) + len(page.fetched_at or "") + len(page.reason))):
+        rows = [[*page.id, page.url, page.fetched_at, page.reason] for page in some]
+        yield wire.encode("skipped", {"pages": rows})
 
 
 def read_skipped(body: dict[str, Any]) -> list[SkippedPage]:
     """The body of a message. Raises WireError."""
     try:
         return [
-            SkippedPage(DocumentId(timestamp, partition, offset), url, fetched_at, reason)
-            for timestamp, partition, offset, url, fetched_at, reason in body["pages"]
+            SkippedPage(document_of(place), text_of(url), optional_text_of(fetched_at), text_of(reason))
+            for *place, url, fetched_at, reason in body["pages"]
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise Corrupt(f"expected skipped pages, got {sorted(body)}: {error!r}") from error
-
-
-def batch_of(value: Any) -> BatchId:
-    """A batch's name from a message. Raises Corrupt."""
-    match value:
-        case [int(partition), int(first), int(last)]:
-            return BatchId(partition, first, last)
-    raise Corrupt(f"expected a batch as partition, first and last offset, got {value!r}")
 
 
 def _partitions(value: Any) -> tuple[int, ...]:

@@ -112,5 +112,5 @@ class Shard(Stage):
                 # Done is said with the last piece: a batch is complete when all its matches are there.
                 said = tuple(dict.fromkeys(done)) if piece is pieces[-1] else ()
                 answers = Answers(self._partition, said, query[piece], found[piece])
-                outputs.append(Output(self._topics.inbox, owner, None, write_answers(answers)))
+                outputs.append(Output(self._topics.inbox, owner, None, write_answers(answers, self._plan.digest)))
         return outputs

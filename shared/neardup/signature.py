@@ -33,6 +33,8 @@ TOO_SHORT: Final = "too short"
 NO_BANDS: Final = "none"
 DEFAULT_BANDS: Final = Filter(k=16, s=8)
 
+KEPT: Final = np.uint32(0xFF)
+"""The part of a MIPs value that travels and is kept."""
 _NO_HASHES: Final = np.empty(0, np.uint64)
 _NO_SPOTS: Final = SpotSignatures(_NO_HASHES, np.empty(0, np.int64))
 
@@ -117,7 +119,7 @@ class Choices:
                 f"features-{self.features.name},least-{self.least_features}",
                 f"simhash-{self.width},murmur3,xxh64",
                 f"shingles-{self.w},min-{self.s},mod,mips-{self.m}",
-                f"bands-{self.bands.k}x{self.bands.s}",
+                f"bands-{self.bands.k}x{self.bands.s},bytes",
                 f"filter-{self.filter.k}x{self.filter.s}>={self.filter.r}",
                 f"super-{self.super_size}",
                 f"spots-{self.spot_distance},{self.spot_chain}",
@@ -200,8 +202,9 @@ class Signatures:
     def _sketches(self, tokens: Tokens, shingles: NDArray[np.uint64], sample: Sample) -> Sketches:
         choices = self.choices
         mips = mips_of(shingles, choices.m)
+        # From the bytes that packed sketches keep, so that an owner can tell which bands two documents share.
+        bands = choices.bands.keys(mips & KEPT)
         if not self._everything:
-            bands = choices.bands.keys(mips)
             return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, _NO_SPOTS)
         smallest = min_s(shingles, choices.s)
         return Sketches(
@@ -209,7 +212,7 @@ class Signatures:
             sample,
             smallest,
             mips,
-            choices.bands.keys(mips),
+            bands,
             choices.filter.keys(mips),
             super_shingles(smallest, choices.super_size),
             spot_signatures(tokens, distance=choices.spot_distance, chain=choices.spot_chain),
