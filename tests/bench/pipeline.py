@@ -133,9 +133,10 @@ class Kafka:
             spent = {name: _cpu_seconds(process.pid) - before[name] for name, process in workers.items()}
             messages, sizes = await self._traffic(len(pages))
             load = rate / 4
-            # The same pages once more, with a word of their own each: new bytes, known text.
-            again = [page.replace(b"</body>", b" %d </body>" % n) for n, page in enumerate(values * 20)]
-            p50, p99 = await self._latencies(again[: int(load * seconds)], load)
+            # The same pages once more, with a word of their own each.
+            count = int(load * seconds)
+            again = [_with_a_word(pages[number % len(pages)], number) for number in range(count)]
+            p50, p99 = await self._latencies(again, load)
         shares = {name: cpu / len(values) * 1e6 for name, cpu in spent.items()}
         return rate, p50, p99, load, shares, messages, sizes
 
@@ -225,6 +226,10 @@ class Kafka:
                 sizes[name] = sum(file.stat().st_size for file in files) / count
         await consumer.stop()
         return messages, sizes
+
+
+def _with_a_word(page: Page, number: int) -> bytes:
+    return write_page(replace(page, html=page.content + b"<p>visitor%d" % number, text=None))
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -1,7 +1,7 @@
 """The Kafka log, on aiokafka. The only module that knows Kafka.
 
-Three choices carry the contract. Outputs of one `send` are packed into one record batch per partition by hand, which is
-several times cheaper than a future per record. The consumer has no reset policy, so an offset that retention
+Three choices carry the contract. Outputs are packed into record batches by hand, all that wait for a partition into one
+(`lanes.py`), which is several times cheaper than a future per record. The consumer has no reset policy, so an offset that retention
 removed is an error instead of a silent jump. Errors of a listener, which aiokafka logs and swallows, are kept
 and raised by the next `poll`.
 """
@@ -30,12 +30,14 @@ from aiokafka.partitioner import DefaultPartitioner
 
 from neardup.errors import BrokerUnreachable, LogError, LogGap, SendFailed, TopicMismatch
 from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
+from neardup.log.lanes import Lane
 from neardup.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 2 * 2**20
+_FETCH_WAIT_MS: Final = 25
 _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
 _RETRY_SECONDS: Final = 0.5
@@ -49,6 +51,7 @@ class KafkaLog(Log):
         self._connection = connection(settings)
         self._producer: Any = None
         self._place = DefaultPartitioner()
+        self._lanes: dict[tuple[str, int], Lane] = {}
 
     async def start(self) -> None:
         compression = self._settings.compression
@@ -78,7 +81,7 @@ class KafkaLog(Log):
         try:
             async with asyncio.TaskGroup() as group:
                 for (topic, number), some in by_partition.items():
-                    group.create_task(self._send_partition(topic, number, some))
+                    group.create_task(self._lane(topic, number).send(some))
         except ExceptionGroup as errors:
             first = errors.exceptions[0]
             raise SendFailed(f"outputs were not acknowledged: {first!r}; is the broker up?") from first
@@ -97,7 +100,8 @@ class KafkaLog(Log):
             heartbeat_interval_ms=max(session // 5, 100),
             rebalance_timeout_ms=max(session, 60_000),
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
-            fetch_max_wait_ms=100,
+            # A partition that was read while a fetch is under way is not in that fetch: it must not wait long.
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         member = KafkaConsumer(client, listener, self._settings)
         client.subscribe([topic], listener=member.relay)
@@ -133,16 +137,11 @@ class KafkaLog(Log):
         count = await self.partitions(output.topic)
         return int(self._place(output.key, list(range(count)), []))
 
-    async def _send_partition(self, topic: str, number: int, outputs: Sequence[Output]) -> None:
-        acknowledgements = []
-        batch = self._producer.create_batch()
-        for output in outputs:
-            if not _appended(batch, output):
-                acknowledgements.append(await self._producer.send_batch(batch, topic, partition=number))
-                batch = self._producer.create_batch()
-                _appended(batch, output)
-        acknowledgements.append(await self._producer.send_batch(batch, topic, partition=number))
-        await asyncio.gather(*acknowledgements)
+    def _lane(self, topic: str, number: int) -> Lane:
+        lane = self._lanes.get((topic, number))
+        if lane is None:
+            lane = self._lanes[topic, number] = Lane(self._producer, topic, number)
+        return lane
 
 
 class KafkaConsumer(Consumer):
@@ -294,10 +293,6 @@ def connection(settings: Settings) -> dict[str, Any]:
         options["sasl_plain_username"] = settings.sasl_username
         options["sasl_plain_password"] = settings.sasl_password
     return options
-
-
-def _appended(batch: Any, output: Output) -> bool:
-    return batch.append(timestamp=None, key=output.key, value=output.value, headers=list(output.headers)) is not None
 
 
 async def _bootstrapped(client: Any, settings: Settings) -> None:
