@@ -67,8 +67,7 @@ class PlainRun:
     def __init__(
         self,
         keys: NDArray[np.uint64],
-        bases: NDArray[np.uint32],
-        offsets: NDArray[np.uint8],
+        directory: NDArray[np.uint32],
         bitmap: NDArray[np.uint64],
         *,
         skip: int,
@@ -76,7 +75,7 @@ class PlainRun:
     ) -> None:
         self.keys = keys
         self.epoch = epoch
-        self._directory = KeyDirectory(bases, offsets, skip)
+        self._directory = KeyDirectory(directory, skip)
         self.bitmap = bitmap
         self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
 
@@ -103,7 +102,7 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, directory.bases, directory.offsets, directory.skip,
+                self.bitmap, self.bitmap_bits, self.keys, directory.entries, directory.skip,
                 directory.bits, lookup.keys, lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
@@ -115,7 +114,7 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_sorted(
-                self.keys, directory.bases, directory.offsets, directory.skip, directory.bits, lookup.keys,
+                self.keys, directory.entries, directory.skip, directory.bits, lookup.keys,
                 lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
@@ -125,10 +124,7 @@ class PlainRun:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        directory = self._directory
-        return {
-            "keys": self.keys, "bases": directory.bases, "offsets": directory.offsets, "bitmap": self.bitmap,
-        }  # fmt: skip
+        return {"keys": self.keys, "directory": self._directory.entries, "bitmap": self.bitmap}
 
 
 class PlainBuilder:
@@ -158,5 +154,4 @@ class PlainBuilder:
         return stop == self._keys.size
 
     def run(self) -> PlainRun:
-        bases, offsets = self._directory.bases, self._directory.offsets
-        return PlainRun(self._keys, bases, offsets, self.bitmap, skip=self._skip, epoch=self._epoch)
+        return PlainRun(self._keys, self._directory.entries, self.bitmap, skip=self._skip, epoch=self._epoch)

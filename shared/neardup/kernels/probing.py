@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
-from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
+from neardup.kernels.locating import first_at_least
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
@@ -108,8 +108,7 @@ def scan_range(
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
@@ -140,12 +139,12 @@ def probe_sorted(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch_entry(bases, offsets, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
+            prefetch(directory, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
         ahead = step + AHEAD
         if start <= ahead < total:
             bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
-            low = begin_of(bases, offsets, bucket)
-            high = end_of(bases, offsets, bucket + width)
+            low = U(directory[bucket])
+            high = U(directory[bucket + width])
             lows[U(ahead & (RING - 1))] = low
             highs[U(ahead & (RING - 1))] = high
             prefetch(keys, low)
@@ -173,8 +172,7 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
@@ -208,7 +206,7 @@ def probe_filtered(
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
         reached, found, more = probe_sorted(
-            keys, bases, offsets, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            keys, directory, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
             found_query, found_key, found,
         )  # fmt: skip
         capped += more
