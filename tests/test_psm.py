@@ -57,7 +57,7 @@ def test_flips_are_the_likeliest_sets_by_candidates_or_heap(
     keys, limits = np.empty((1, wanted + 1), np.uint64), np.empty((1, wanted + 1), np.uint64)
     levels = np.arange(header, dtype=np.uint8)[None, :]
     zero = np.zeros(1, np.uint64)
-    flip_lookups(zero, levels, np.array(costs, np.uint16), header, most, wanted, candidates, keys, limits)
+    flip_lookups(zero, levels, np.array(costs, np.uint16), header, most, wanted, candidates, 1, keys, limits)
     flips, rests = keys[0].tolist(), limits[0].tolist()
     assert [most - flip.bit_count() for flip in flips] == rests
     sums = sorted(sum(subset) for size in range(1, most + 1) for subset in combinations(costs, size))[:wanted]
