@@ -5,8 +5,9 @@ are turned away by one bit of a bitmap, which a block of the file passes in the 
 Probabilistic (Sood & Loguinov 2011 §6.3): a chunk of the file becomes a table, and the queries' flips are looked up.
 """
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
@@ -32,6 +33,10 @@ ARRANGED_BITS: Final = 10
 """A block is arranged by this many bits: as many stretches as can be written to side by side."""
 NEAR_BYTES: Final = 1 << 18
 """Bitmaps up to this size are near enough for a block in any order."""
+
+
+_Found = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+"""(queries, fingerprints) from one table after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +65,26 @@ class BatchSearch:
     def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
         """Every pair within k, exactly. Blocks are shared out to the threads; the kernels release the GIL."""
         blocks = (chunk[start : start + BLOCK] for chunk in chunks for start in range(0, chunk.size, BLOCK))
-        if threads == 1:
-            return _together(map(self._scan_block, blocks))
-        with ThreadPoolExecutor(threads) as pool:
-            return _together(pool.map(self._scan_block, blocks))
+        return _together(map(self._scan_block, blocks) if threads == 1 else self._scan_at_once(blocks, threads))
 
-    def _scan_block(self, block: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+    def _scan_at_once(self, blocks: Iterable[NDArray[np.uint64]], threads: int) -> Iterator[_Found]:
+        """What the blocks give, in order. Chunks are taken, and checked, no earlier than the threads need them."""
+        waiting: deque[Future[_Found]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks:
+                waiting.append(pool.submit(self._scan_block, block))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            for each in waiting:
+                yield each.result()
+
+    def _scan_block(self, block: NDArray[np.uint64]) -> _Found:
         block = np.ascontiguousarray(block)
         arranged, passed = (
             self._scratch.room(name, block.size, np.uint64)[: block.size] for name in ("arranged", "passed")
         )
         found = Found(2 * most_near(self._k, self._distinct))
-        pairs: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        pairs: _Found = []
         arranged_by = -1
         for table in self._tables:
             if not table.is_wide:
@@ -151,7 +164,7 @@ def scan_psm(
     return _together(pieces)
 
 
-def _together(found: Iterable[list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]]) -> Pairs:
+def _together(found: Iterable[_Found]) -> Pairs:
     pairs = list(chain.from_iterable(found))
     if not pairs:
         return Pairs(np.empty(0, np.uint64), np.empty(0, np.uint64))

@@ -79,14 +79,6 @@ class PlainRun:
         self.bitmap = bitmap
         self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
 
-    @classmethod
-    def of(cls, keys: NDArray[np.uint64], *, skip: int = 0, leading: int = 64, epoch: int = 0) -> "PlainRun":
-        """Build at once, for small runs and for tests."""
-        builder = PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch)
-        while not builder.step(1 << 62):
-            pass
-        return builder.run()
-
     @property
     def size(self) -> int:
         return int(self.keys.size)
