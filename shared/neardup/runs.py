@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.probing import fill_filter, probe_filtered, probe_sorted
+from neardup.kernels.probing import extend_filter, probe_filtered, probe_sorted
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
 
@@ -127,7 +127,7 @@ class PlainBuilder:
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._directory = KeyDirectory.empty(keys.size, skip)
-        self._at = 0
+        self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
@@ -135,13 +135,16 @@ class PlainBuilder:
             6, keys.size.bit_length() + 1
         ):
             self.bitmap_bits = 0
-        self.bitmap = zeros((1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0, np.uint64)
+        words = (1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0
+        self.bitmap: NDArray[np.uint64] = np.empty(words, np.uint64)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
         self._directory.extend(self._keys, self._at, stop)
         if self.bitmap_bits:
-            fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
+            self._filled = extend_filter(
+                self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap, self._filled
+            )
         self._at = stop
         return stop == self._keys.size
 

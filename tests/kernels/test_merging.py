@@ -1,4 +1,4 @@
-"""Merging in steps, and the directory that grows with it, against sorting and searching in Python."""
+"""Merging in steps, and the directory and the filter that grow with it, against sorting and searching in Python."""
 
 from bisect import bisect_left
 from typing import Any
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.locating import extend_directory
 from neardup.kernels.merging import merge_step
+from neardup.kernels.probing import extend_filter
 from tests.fingerprints import EDGES, fingerprints, words
 
 PAIRS = st.lists(st.tuples(st.sampled_from(EDGES), st.integers(0, 30)), unique=True, max_size=80)
@@ -48,6 +49,19 @@ def test_a_directory_filled_in_steps_leads_to_the_first_key(values: list[int], s
         filled = extend_directory(words(keys), start, min(len(keys), start + step), skip, bits, entries, filled)
     leading = [key >> (64 - skip - bits) for key in keys]
     assert entries.tolist() == [bisect_left(leading, entry) for entry in range((1 << bits) + 1)]
+
+
+@given(fingerprints(500), st.integers(0, 5), st.integers(6, 10), st.integers(1, 600))
+def test_a_filter_filled_in_steps_has_the_leading_bits_of_all_keys(
+    values: list[int], skip: int, bits: int, step: int
+) -> None:
+    keys = sorted({value >> skip for value in values})
+    bitmap = np.full((1 << bits) // 64, 2**64 - 1, np.uint64)
+    filled = 0
+    for start in range(0, len(keys), step):
+        filled = extend_filter(words(keys), start, min(len(keys), start + step), skip, bits, bitmap, filled)
+    leading = {key >> (64 - skip - bits) for key in keys}
+    assert {j for j in range(1 << bits) if int(bitmap[j // 64]) >> j % 64 & 1} == leading
 
 
 def halves(entries: list[Any], data: st.DataObject) -> tuple[list[Any], list[Any]]:

@@ -26,15 +26,26 @@ WIDE = U(64)
 
 
 @njit(nogil=True, cache=True)
-def fill_filter(
-    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64]
-) -> None:
-    """Set the bit of the leading bits of each of keys[start:stop]."""
+def extend_filter(
+    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64], filled: int
+) -> int:
+    """Set the bit of the leading bits of each of keys[start:stop].
+
+    `filled` words are in use, 0 before the first key, the others have anything in them; the new number is returned.
+    """
     left = U(skip)
     right = U(64 - bits)
-    for i in range(start, stop):
-        bucket = (keys[i] << left) >> right
-        words[np.int64(bucket >> U(6))] |= U(1) << (bucket & U(63))
+    if start < stop:
+        last = int(((keys[stop - 1] << left) >> right) >> U(6))
+        words[filled : last + 1] = U(0)
+        filled = last + 1
+        for i in range(start, stop):
+            bucket = (keys[i] << left) >> right
+            words[bucket >> U(6)] |= U(1) << (bucket & U(63))
+    if stop == keys.size:
+        words[filled:] = U(0)
+        filled = words.size
+    return filled
 
 
 @njit(nogil=True, cache=True)
