@@ -107,7 +107,7 @@ class PlainRun:
             lookup,
             lambda start: probe_sorted(
                 self.keys, directory.entries, directory.skip, directory.bits, lookup.keys,
-                lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
+                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip

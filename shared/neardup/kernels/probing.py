@@ -124,7 +124,6 @@ def probe_sorted(
     bits: int,
     queries: NDArray[np.uint64],
     limits: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
     start: int,
     leading: int,
     mask: np.uint64,
@@ -135,9 +134,9 @@ def probe_sorted(
 ) -> tuple[int, int, int]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    They are reported under numbers[q], as `scan_range` does. Returns (the next query, how many were found in all, how
-    many queries had more than the cap); the next query is short of the end when the buffers have no room for `cap`
-    more: call again with larger ones.
+    They are reported as `scan_range` does. Returns (the next query, how many were found in all, how many queries had
+    more than the cap); the next query is short of the end when the buffers have no room for `cap` more: call again with
+    larger ones.
     """
     left = U(skip)
     right = U(64 - bits)
@@ -173,7 +172,7 @@ def probe_sorted(
             low, high = narrowed(keys, low, high, query, mask)
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        found, more = scan_range(keys, low, high, query, limit, mask, cap, numbers[step], found_query, found_key, found)
+        found, more = scan_range(keys, low, high, query, limit, mask, cap, step, found_query, found_key, found)
         capped += more
     return total, found, capped
 
@@ -216,10 +215,13 @@ def probe_filtered(
         for i in range(count):
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
+        before = found
         reached, found, more = probe_sorted(
-            keys, directory, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            keys, directory, skip, bits, passed[:count], passed_limits, 0, leading, mask, cap,
             found_query, found_key, found,
         )  # fmt: skip
+        for i in range(before, found):
+            found_query[i] = numbers[found_query[i]]
         capped += more
         if U(reached) < count:
             return numbers[reached], found, capped
