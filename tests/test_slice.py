@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from neardup.codecs import Codec
 from neardup.design import longest_leading
-from neardup.lookup import Matches
+from neardup.lookup import Found, Lookup, Matches
 from neardup.plan import Plan
 from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_slice, save_slice
@@ -91,6 +91,17 @@ def test_all_tables_together_find_exactly_all_pairs_within_k(codec: Codec, table
     both_ways = found | {(y, x) for x, y in found}
     wanted = {(x, y) for x, y in all_pairs(made.tolist(), made.tolist(), 3) if x != y}
     assert {(x, y) for x, y in both_ways if x != y} == wanted
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_lookup_may_ask_for_more_leading_bits_than_the_table(settled: bool) -> None:
+    ours = Slice(Table.plain(4))
+    ours.probe_and_insert(words([0, 1 << 58, 1]), 0)
+    if settled:
+        ours.settle()
+    found = Found()
+    ours.collect(Lookup(words([0]), words([3]), leading=8), found)
+    assert sorted(found.key[: found.count].tolist()) == [0, 1]
 
 
 def test_inserting_again_changes_nothing() -> None:

@@ -5,8 +5,9 @@ are turned away by one bit of a bitmap, which a block of the file passes in the 
 Probabilistic (Sood & Loguinov 2011 §6.3): a chunk of the file becomes a table, and the queries' flips are looked up.
 """
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
@@ -29,9 +30,13 @@ BLOCK: Final = 1 << 21
 SPACING: Final = 5
 """The bitmaps have 2^5 bits a query: 4 MB a table for a million, one of 32 passes."""
 ARRANGED_BITS: Final = 10
-"""A block is arranged by this many leading bits: as many stretches as can be written to side by side."""
+"""A block is arranged by this many bits: as many stretches as can be written to side by side."""
 NEAR_BYTES: Final = 1 << 18
 """Bitmaps up to this size are near enough for a block in any order."""
+
+
+_Found = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+"""(queries, fingerprints) from one table after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +65,35 @@ class BatchSearch:
     def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
         """Every pair within k, exactly. Blocks are shared out to the threads; the kernels release the GIL."""
         blocks = (chunk[start : start + BLOCK] for chunk in chunks for start in range(0, chunk.size, BLOCK))
-        if threads == 1:
-            return _together(map(self._scan_block, blocks))
-        with ThreadPoolExecutor(threads) as pool:
-            return _together(pool.map(self._scan_block, blocks))
+        return _together(map(self._scan_block, blocks) if threads == 1 else self._scan_at_once(blocks, threads))
 
-    def _scan_block(self, block: NDArray[np.uint64]) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+    def _scan_at_once(self, blocks: Iterable[NDArray[np.uint64]], threads: int) -> Iterator[_Found]:
+        """What the blocks give, in order. Chunks are taken, and checked, no earlier than the threads need them."""
+        waiting: deque[Future[_Found]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks:
+                waiting.append(pool.submit(self._scan_block, block))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            for each in waiting:
+                yield each.result()
+
+    def _scan_block(self, block: NDArray[np.uint64]) -> _Found:
         block = np.ascontiguousarray(block)
         arranged, passed = (
             self._scratch.room(name, block.size, np.uint64)[: block.size] for name in ("arranged", "passed")
         )
-        places = self._scratch.room("places", block.size, np.uint16)
         found = Found(2 * most_near(self._k, self._distinct))
-        pairs: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
-        first_bits: tuple[int, ...] = ()
+        pairs: _Found = []
+        arranged_by = -1
         for table in self._tables:
             if not table.is_wide:
                 pairs.append(table.find(block, self._k, passed, found))
                 continue
             # Tables with the same first block follow each other.
-            if table.first_bits != first_bits:
-                first_bits = table.first_bits
-                arrange(block, *_moves_of(table.order, ARRANGED_BITS), ARRANGED_BITS, places, arranged)
+            if table.first_bit != arranged_by:
+                arranged_by = table.first_bit
+                arrange(block, arranged_by, ARRANGED_BITS, arranged)
             pairs.append(table.find(arranged, self._k, passed, found))
         return [pair for pair in pairs if pair[0].size]
 
@@ -95,22 +107,17 @@ def _bits(sources: Iterable[int]) -> np.uint64:
     return np.uint64(sum(1 << (BITS - 1 - source) for source in sources))
 
 
-def _moves_of(order: tuple[int, ...], bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The moves of the first bits only, for kernels that need no others."""
-    masks, rotations = moves(order)
-    masks &= _bits(order[:bits])
-    return masks[masks > 0], rotations[masks > 0]
-
-
 class _QueryTable:
     def __init__(self, table: Table, queries: NDArray[np.uint64], earlier: list[np.uint64]) -> None:
         self._table, self._earlier = table, earlier
         builder = PlainBuilder(np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, spacing=SPACING)
         builder.step(queries.size)
         self._run: PlainRun = builder.run()
-        self._masks, self._rotations = _moves_of(table.order, self._run.bitmap_bits)
-        self.order = table.order
-        self.first_bits = table.order[:ARRANGED_BITS]
+        # Only the leading bits are needed to ask the bitmap: the moves of the others are left out.
+        masks, rotations = moves(table.order)
+        masks &= _bits(table.order[: self._run.bitmap_bits])
+        self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
+        self.first_bit = table.order[0]
         self.is_wide = self._run.bitmap.nbytes > NEAR_BYTES
 
     def find(
@@ -157,7 +164,7 @@ def scan_psm(
     return _together(pieces)
 
 
-def _together(found: Iterable[list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]]) -> Pairs:
+def _together(found: Iterable[_Found]) -> Pairs:
     pairs = list(chain.from_iterable(found))
     if not pairs:
         return Pairs(np.empty(0, np.uint64), np.empty(0, np.uint64))

@@ -21,7 +21,7 @@ def candidate_sets(bits: int, most: int, wanted: int) -> NDArray[np.uint8]:
     """A column a set of 1 to `most` of `bits` ranks, filled up with `bits`. None when there are too many to look at."""
     accepted: list[_Set] = []
     # A set comes after everything that it is never cheaper than: ranks rise one by one, and new ones begin at 0.
-    layer: set[_Set] = {(0,)}
+    layer: set[_Set] = {(0,)} if most else set()
     while layer:
         kept = [each for each in sorted(layer) if sum(_never_costs_more(other, each) for other in accepted) < wanted]
         accepted += kept
@@ -29,7 +29,7 @@ def candidate_sets(bits: int, most: int, wanted: int) -> NDArray[np.uint8]:
             return np.empty((most, 0), np.uint8)
         layer = {later for each in kept for later in _next(each, bits, most)}
     filled_up = [each + (bits,) * (most - len(each)) for each in accepted]
-    return np.ascontiguousarray(np.array(filled_up, np.uint8).T)
+    return np.array(filled_up, np.uint8).reshape(len(filled_up), most).T.copy()
 
 
 def _next(ranks: _Set, bits: int, most: int) -> list[_Set]:

@@ -22,11 +22,9 @@ class Lookup:
     leading: int
     cap: int = DEFAULT_CAP
     mask: np.uint64 = field(init=False)
-    everyone: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.mask = np.uint64(leading_mask(self.leading))
-        self.everyone = np.arange(self.keys.size, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,16 @@ class Psm:
         self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
-        keys = np.empty((fingerprints.size, self.attempts + 1), np.uint64)
+        return self._lookups(fingerprints, levels, own=1)
+
+    def _lookups(
+        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], *, own: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        keys = np.empty((fingerprints.size, own + self.attempts), np.uint64)
         limits = np.empty_like(keys)
         candidates = candidate_sets(self.header, self.k, self.attempts)
         flip_lookups(
-            fingerprints, levels, self.model.table, self.header, self.k, self.attempts, candidates, keys, limits
+            fingerprints, levels, self.model.table, self.header, self.k, self.attempts, candidates, own, keys, limits
         )
         return keys, limits
 
@@ -65,8 +70,8 @@ class Psm:
             self._collect(kept, batch[:, None], np.full((batch.size, 1), self.k, np.uint64), numbers, found)
             waiting = np.ones(batch.size, bool)
             waiting[found.query[before : found.count] - start] = False
-            keys, limits = self.lookups(batch[waiting], levels[start : start + BATCH][waiting])
-            self._collect(kept, keys[:, 1:], limits[:, 1:], numbers[waiting], found)
+            keys, limits = self._lookups(batch[waiting], levels[start : start + BATCH][waiting], own=0)
+            self._collect(kept, keys, limits, numbers[waiting], found)
         return found.matches(fingerprints, self.cap)
 
     def _collect(

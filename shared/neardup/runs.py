@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.probing import fill_filter, probe_filtered, probe_sorted
+from neardup.kernels.probing import extend_filter, probe_filtered, probe_sorted
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
 
@@ -67,8 +67,7 @@ class PlainRun:
     def __init__(
         self,
         keys: NDArray[np.uint64],
-        bases: NDArray[np.uint32],
-        offsets: NDArray[np.uint8],
+        directory: NDArray[np.uint32],
         bitmap: NDArray[np.uint64],
         *,
         skip: int,
@@ -76,17 +75,9 @@ class PlainRun:
     ) -> None:
         self.keys = keys
         self.epoch = epoch
-        self._directory = KeyDirectory(bases, offsets, skip)
+        self._directory = KeyDirectory(directory, skip)
         self.bitmap = bitmap
         self.bitmap_bits = (64 * bitmap.size).bit_length() - 1 if bitmap.size else 0
-
-    @classmethod
-    def of(cls, keys: NDArray[np.uint64], *, skip: int = 0, leading: int = 64, epoch: int = 0) -> "PlainRun":
-        """Build at once, for small runs and for tests."""
-        builder = PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch)
-        while not builder.step(1 << 62):
-            pass
-        return builder.run()
 
     @property
     def size(self) -> int:
@@ -103,7 +94,7 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, directory.bases, directory.offsets, directory.skip,
+                self.bitmap, self.bitmap_bits, self.keys, directory.entries, directory.skip,
                 directory.bits, lookup.keys, lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
@@ -115,8 +106,8 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_sorted(
-                self.keys, directory.bases, directory.offsets, directory.skip, directory.bits, lookup.keys,
-                lookup.limits, lookup.everyone, start, lookup.leading, lookup.mask, lookup.cap,
+                self.keys, directory.entries, directory.skip, directory.bits, lookup.keys,
+                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip
@@ -125,10 +116,7 @@ class PlainRun:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        directory = self._directory
-        return {
-            "keys": self.keys, "bases": directory.bases, "offsets": directory.offsets, "bitmap": self.bitmap,
-        }  # fmt: skip
+        return {"keys": self.keys, "directory": self._directory.entries, "bitmap": self.bitmap}
 
 
 class PlainBuilder:
@@ -139,7 +127,7 @@ class PlainBuilder:
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._directory = KeyDirectory.empty(keys.size, skip)
-        self._at = 0
+        self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
@@ -147,16 +135,18 @@ class PlainBuilder:
             6, keys.size.bit_length() + 1
         ):
             self.bitmap_bits = 0
-        self.bitmap = zeros((1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0, np.uint64)
+        words = (1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0
+        self.bitmap: NDArray[np.uint64] = np.empty(words, np.uint64)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
         self._directory.extend(self._keys, self._at, stop)
         if self.bitmap_bits:
-            fill_filter(self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap)
+            self._filled = extend_filter(
+                self._keys, self._at, stop, self._skip, self.bitmap_bits, self.bitmap, self._filled
+            )
         self._at = stop
         return stop == self._keys.size
 
     def run(self) -> PlainRun:
-        bases, offsets = self._directory.bases, self._directory.offsets
-        return PlainRun(self._keys, bases, offsets, self.bitmap, skip=self._skip, epoch=self._epoch)
+        return PlainRun(self._keys, self._directory.entries, self.bitmap, skip=self._skip, epoch=self._epoch)

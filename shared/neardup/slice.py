@@ -79,7 +79,10 @@ class Slice:
         return self._matches(lookup, capped)
 
     def collect(self, lookup: Lookup, found: Found) -> int:
-        """Add what the lookups find to `found`, unordered; return how many were capped. For other searches."""
+        """Add what the lookups find to `found`, unordered; return how many were capped. For other searches.
+
+        They may ask for more leading bits than the table has, not for fewer.
+        """
         capped = sum(run.probe(lookup, found) for run in self.runs)
         self._tail.probe(lookup, found)
         return capped

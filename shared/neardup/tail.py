@@ -8,7 +8,7 @@ from neardup.lookup import Found, Lookup
 
 
 class Tail:
-    """At most `room` keys, no two the same."""
+    """At most `room` keys, no two the same, hashed on the leading bits of `mask`: what every lookup must match."""
 
     def __init__(self, room: int, mask: np.uint64) -> None:
         self._room, self._mask = room, mask
@@ -44,8 +44,8 @@ class Tail:
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             reached, count, self._count = scan_tail(
-                lookup.keys, lookup.limits, start, self._mask, lookup.cap, known, self._slots, self._keys,
-                self._previous, self._count, into.query, into.key, into.count,
+                lookup.keys, lookup.limits, start, lookup.mask, self._mask, lookup.cap, known, self._slots,
+                self._keys, self._previous, self._count, into.query, into.key, into.count,
             )  # fmt: skip
             return reached, count
 

@@ -1,4 +1,4 @@
-"""Merging in steps, and the directory that grows with it, against sorting and searching in Python."""
+"""Merging in steps, and the directory and the filter that grow with it, against sorting and searching in Python."""
 
 from bisect import bisect_left
 from typing import Any
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels.locating import FAR, GROUP, begin_of, end_of, extend_directory
+from neardup.kernels.locating import extend_directory
 from neardup.kernels.merging import merge_step
+from neardup.kernels.probing import extend_filter
 from tests.fingerprints import EDGES, fingerprints, words
 
 PAIRS = st.lists(st.tuples(st.sampled_from(EDGES), st.integers(0, 30)), unique=True, max_size=80)
@@ -39,20 +40,28 @@ def test_pairs_merged_in_steps_are_the_sorted_pairs(
     assert list(zip(keys.tolist(), values.tolist(), strict=True)) == sorted(pairs)
 
 
-@given(fingerprints(500), st.integers(0, 5), st.integers(4, 9), st.integers(1, 600))
+@given(fingerprints(500), st.integers(0, 5), st.integers(1, 9), st.integers(1, 600))
 def test_a_directory_filled_in_steps_leads_to_the_first_key(values: list[int], skip: int, bits: int, step: int) -> None:
     keys = sorted({value >> skip for value in values})
-    bases, offsets = np.empty((1 << bits) // GROUP + 2, np.uint32), np.empty((1 << bits) + 1, np.uint8)
+    entries = np.empty((1 << bits) + 1, np.uint32)
     filled = 0
     for start in range(0, len(keys), step):
-        stop = min(len(keys), start + step)
-        filled = extend_directory(words(keys), start, stop, skip, bits, bases, offsets, filled)
+        filled = extend_directory(words(keys), start, min(len(keys), start + step), skip, bits, entries, filled)
     leading = [key >> (64 - skip - bits) for key in keys]
-    for entry in range((1 << bits) + 1):
-        wanted = bisect_left(leading, entry)
-        begin, end = (int(find(bases, offsets, np.uint64(entry))) for find in (begin_of, end_of))
-        assert begin <= wanted <= end
-        assert begin == wanted == end or offsets[entry] == FAR
+    assert entries.tolist() == [bisect_left(leading, entry) for entry in range((1 << bits) + 1)]
+
+
+@given(fingerprints(500), st.integers(0, 5), st.integers(6, 10), st.integers(1, 600))
+def test_a_filter_filled_in_steps_has_the_leading_bits_of_all_keys(
+    values: list[int], skip: int, bits: int, step: int
+) -> None:
+    keys = sorted({value >> skip for value in values})
+    bitmap = np.full((1 << bits) // 64, 2**64 - 1, np.uint64)
+    filled = 0
+    for start in range(0, len(keys), step):
+        filled = extend_filter(words(keys), start, min(len(keys), start + step), skip, bits, bitmap, filled)
+    leading = {key >> (64 - skip - bits) for key in keys}
+    assert {j for j in range(1 << bits) if int(bitmap[j // 64]) >> j % 64 & 1} == leading
 
 
 def halves(entries: list[Any], data: st.DataObject) -> tuple[list[Any], list[Any]]:

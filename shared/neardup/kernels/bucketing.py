@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.hashing import avalanche
-from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
+from neardup.kernels.locating import first_at_least
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
@@ -41,8 +41,7 @@ def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
 def probe_buckets(
     keys: NDArray[np.uint64],
     fingerprints: NDArray[np.uint64],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     bits: int,
     queries: NDArray[np.uint64],
     own: NDArray[np.uint64],
@@ -67,12 +66,12 @@ def probe_buckets(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch_entry(bases, offsets, queries[U(ahead)] >> right)
+            prefetch(directory, queries[U(ahead)] >> right)
         ahead = step + AHEAD
         if start <= ahead < total:
             bucket = queries[U(ahead)] >> right
-            lows[U(ahead & (RING - 1))] = begin_of(bases, offsets, bucket)
-            highs[U(ahead & (RING - 1))] = end_of(bases, offsets, bucket + U(1))
+            lows[U(ahead & (RING - 1))] = U(directory[bucket])
+            highs[U(ahead & (RING - 1))] = U(directory[bucket + U(1)])
             prefetch(keys, lows[U(ahead & (RING - 1))])
         if step < start:
             continue

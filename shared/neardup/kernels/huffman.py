@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import leading_one
-from neardup.kernels.locating import begin_of, end_of, first_at_least
+from neardup.kernels.locating import first_at_least
 from neardup.kernels.probing import narrowed, scan_range
 
 U = np.uint64
@@ -213,8 +213,7 @@ def probe_huffman(
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
     counts: NDArray[np.uint16],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     skip: int,
     bits: int,
     lengths: NDArray[np.int64],
@@ -246,8 +245,8 @@ def probe_huffman(
         largest = query | ~mask
         # From the first block whose last key is not too small to the last one whose first key is not too large.
         entry = (smallest << left) >> right
-        begin = begin_of(bases, offsets, entry)
-        first = np.int64(first_at_least(last_keys, begin, end_of(bases, offsets, entry + U(1)), smallest))
+        begin = U(directory[entry])
+        first = np.int64(first_at_least(last_keys, begin, U(directory[entry + U(1)]), smallest))
         last = first
         while last < last_keys.size - 1 and words[(last + 1) * BLOCK_WORDS] <= largest:
             last += 1

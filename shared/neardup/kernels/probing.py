@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
-from neardup.kernels.locating import begin_of, end_of, first_at_least, prefetch_entry
+from neardup.kernels.locating import first_at_least
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
@@ -26,15 +26,26 @@ WIDE = U(64)
 
 
 @njit(nogil=True, cache=True)
-def fill_filter(
-    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64]
-) -> None:
-    """Set the bit of the leading bits of each of keys[start:stop]."""
+def extend_filter(
+    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64], filled: int
+) -> int:
+    """Set the bit of the leading bits of each of keys[start:stop].
+
+    `filled` words are in use, 0 before the first key, the others have anything in them; the new number is returned.
+    """
     left = U(skip)
     right = U(64 - bits)
-    for i in range(start, stop):
-        bucket = (keys[i] << left) >> right
-        words[np.int64(bucket >> U(6))] |= U(1) << (bucket & U(63))
+    if start < stop:
+        last = int(((keys[stop - 1] << left) >> right) >> U(6))
+        words[filled : last + 1] = U(0)
+        filled = last + 1
+        for i in range(start, stop):
+            bucket = (keys[i] << left) >> right
+            words[bucket >> U(6)] |= U(1) << (bucket & U(63))
+    if stop == keys.size:
+        words[filled:] = U(0)
+        filled = words.size
+    return filled
 
 
 @njit(nogil=True, cache=True)
@@ -108,13 +119,11 @@ def scan_range(
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
     limits: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
     start: int,
     leading: int,
     mask: np.uint64,
@@ -125,9 +134,9 @@ def probe_sorted(
 ) -> tuple[int, int, int]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    They are reported under numbers[q], as `scan_range` does. Returns (the next query, how many were found in all, how
-    many queries had more than the cap); the next query is short of the end when the buffers have no room for `cap`
-    more: call again with larger ones.
+    They are reported as `scan_range` does. Returns (the next query, how many were found in all, how many queries had
+    more than the cap); the next query is short of the end when the buffers have no room for `cap` more: call again with
+    larger ones.
     """
     left = U(skip)
     right = U(64 - bits)
@@ -140,12 +149,12 @@ def probe_sorted(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch_entry(bases, offsets, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
+            prefetch(directory, (((queries[U(ahead)] << left) >> right) >> spread) << spread)
         ahead = step + AHEAD
         if start <= ahead < total:
             bucket = (((queries[U(ahead)] << left) >> right) >> spread) << spread
-            low = begin_of(bases, offsets, bucket)
-            high = end_of(bases, offsets, bucket + width)
+            low = U(directory[bucket])
+            high = U(directory[bucket + width])
             lows[U(ahead & (RING - 1))] = low
             highs[U(ahead & (RING - 1))] = high
             prefetch(keys, low)
@@ -163,7 +172,7 @@ def probe_sorted(
             low, high = narrowed(keys, low, high, query, mask)
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        found, more = scan_range(keys, low, high, query, limit, mask, cap, numbers[step], found_query, found_key, found)
+        found, more = scan_range(keys, low, high, query, limit, mask, cap, step, found_query, found_key, found)
         capped += more
     return total, found, capped
 
@@ -173,8 +182,7 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
-    bases: NDArray[np.uint32],
-    offsets: NDArray[np.uint8],
+    directory: NDArray[np.uint32],
     skip: int,
     bits: int,
     queries: NDArray[np.uint64],
@@ -207,10 +215,13 @@ def probe_filtered(
         for i in range(count):
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
+        before = found
         reached, found, more = probe_sorted(
-            keys, bases, offsets, skip, bits, passed[:count], passed_limits, numbers, 0, leading, mask, cap,
+            keys, directory, skip, bits, passed[:count], passed_limits, 0, leading, mask, cap,
             found_query, found_key, found,
         )  # fmt: skip
+        for i in range(before, found):
+            found_query[i] = numbers[found_query[i]]
         capped += more
         if U(reached) < count:
             return numbers[reached], found, capped

@@ -47,6 +47,7 @@ def scan_tail(
     limits: NDArray[np.uint64],
     start: int,
     mask: np.uint64,
+    tail_mask: np.uint64,
     cap: int,
     known: NDArray[np.bool_],
     slots: NDArray[np.int32],
@@ -59,16 +60,17 @@ def scan_tail(
 ) -> tuple[int, int, int]:
     """Query by query: report what agrees in `mask` and differs in at most limits[i] bits, then add it to the tail.
 
-    A query that is `known`, or in the tail, is not added. At most cap + 1 are reported of each: the nearest, and among
-    equally near ones the smallest. Returns (next query, found, count); the next query is short of the end when the
-    buffers have no room for a whole tail. The tail must have room for all queries that are not known.
+    `tail_mask` are the leading bits that the tail is hashed on, no more than those of `mask`. A query that is `known`,
+    or in the tail, is not added. At most cap + 1 are reported of each: the nearest, and among equally near ones the
+    smallest. Returns (next query, found, count); the next query is short of the end when the buffers have no room for a
+    whole tail. The tail must have room for all queries that are not known.
     """
     for i in range(start, queries.size):
         if found + count > found_key.size:
             return i, found, count
         query = queries[i]
         limit = limits[i]
-        slot = _slot_of(query & mask, mask, slots, tail)
+        slot = _slot_of(query & tail_mask, tail_mask, slots, tail)
         last = slots[slot]
         add = not known[i]
         before = found
@@ -76,7 +78,7 @@ def scan_tail(
         while entry != EMPTY:
             key = tail[entry]
             add &= key != query
-            if popcount(key ^ query) <= limit:
+            if popcount(key ^ query) <= limit and (key ^ query) & mask == U(0):
                 found_query[found] = i
                 found_key[found] = key
                 found += 1

@@ -1,7 +1,7 @@
 """Which fingerprints of a long file can have a match at all: one bit read each, per table.
 
-A bitmap for many queries is larger than the near caches. So the fingerprints are first arranged by leading bits that
-several tables share: then each stretch of them reads one small piece of each bitmap.
+A bitmap for many queries is larger than the near caches. So the fingerprints are first arranged by the first
+bits of a block that leads in several tables: then each stretch of them reads one small piece of those tables' bitmaps.
 """
 
 import numpy as np
@@ -13,52 +13,17 @@ STRIDE = 256
 
 
 @njit(nogil=True, cache=True)
-def _move(
-    fingerprints: NDArray[np.uint64],
-    first: int,
-    size: int,
-    masks: NDArray[np.uint64],
-    rotations: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-) -> None:
-    """The permuted bits of a stride of fingerprints. Move by move, not key by key: that compiles to vectors."""
-    keys[:] = U(0)
-    for move in range(masks.size):
-        mask = masks[move]
-        left = rotations[move]
-        back = (U(64) - left) & U(63)
-        for i in range(size):
-            part = fingerprints[first + i] & mask
-            keys[i] |= (part << left) | (part >> back)
-
-
-@njit(nogil=True, cache=True)
-def arrange(
-    fingerprints: NDArray[np.uint64],
-    masks: NDArray[np.uint64],
-    rotations: NDArray[np.uint64],
-    bits: int,
-    buckets: NDArray[np.uint16],
-    out: NDArray[np.uint64],
-) -> None:
-    """Write the fingerprints to `out` in rising order of their leading permuted `bits` bits, at most 16.
-
-    The moves need only be those of these bits. `buckets` is scratch, one a fingerprint.
-    """
+def arrange(fingerprints: NDArray[np.uint64], first: int, bits: int, out: NDArray[np.uint64]) -> None:
+    """Write the fingerprints to `out` in rising order of `bits` bits from bit `first` on."""
+    left = U(first)
     right = U(64 - bits)
     places = np.zeros((1 << bits) + 1, np.uint64)
-    keys = np.empty(STRIDE, np.uint64)
-    for first in range(0, fingerprints.size, STRIDE):
-        size = min(STRIDE, fingerprints.size - first)
-        _move(fingerprints, first, size, masks, rotations, keys)
-        for i in range(size):
-            bucket = keys[U(i)] >> right
-            buckets[U(first + i)] = bucket
-            places[bucket + U(1)] += U(1)
+    for i in range(fingerprints.size):
+        places[((fingerprints[U(i)] << left) >> right) + U(1)] += U(1)
     for bucket in range(1 << bits):
         places[bucket + 1] += places[bucket]
     for i in range(fingerprints.size):
-        bucket = U(buckets[U(i)])
+        bucket = (fingerprints[U(i)] << left) >> right
         out[places[bucket]] = fingerprints[U(i)]
         places[bucket] += U(1)
 
@@ -81,7 +46,15 @@ def sift(
     keys = np.empty(STRIDE, np.uint64)
     for first in range(0, fingerprints.size, STRIDE):
         size = min(STRIDE, fingerprints.size - first)
-        _move(fingerprints, first, size, masks, rotations, keys)
+        # Move by move over a stride, not key by key: that compiles to vector instructions.
+        keys[:] = U(0)
+        for move in range(masks.size):
+            mask = masks[move]
+            left = rotations[move]
+            back = (U(64) - left) & U(63)
+            for i in range(size):
+                part = fingerprints[first + i] & mask
+                keys[i] |= (part << left) | (part >> back)
         for i in range(size):
             bucket = keys[U(i)] >> right
             passed[count] = fingerprints[U(first + i)]

@@ -191,10 +191,11 @@ def flip_lookups(
     most: int,
     wanted: int,
     candidates: NDArray[np.uint8],
+    own: int,
     keys: NDArray[np.uint64],
     limits: NDArray[np.uint64],
 ) -> None:
-    """Row i: fingerprint i itself, then its `wanted` likeliest flips, each with the distance left for the rest.
+    """Row i: `own` times (0 or 1) fingerprint i itself, then its `wanted` likeliest flips, each with the distance left.
 
     Where there are fewer flips than wanted, the row repeats the fingerprint itself. The columns of `candidates` are all
     sets that can be among the likeliest, filled up with the rank `header`; when there are none, a heap finds them.
@@ -220,8 +221,8 @@ def flip_lookups(
         rank_bits(costs, header, numbers, ranks, order, ranked)
         for rank in range(header):
             flip_of_rank[U(rank)] = U(1) << U(63 - order[U(rank)])
-        keys[i, 0] = fingerprints[i]
-        limits[i, 0] = most
+        keys[i, :own] = fingerprints[i]
+        limits[i, :own] = most
         if few:
             order_candidates(ranked, candidates, numbers, ranks, chosen)
             for j in range(count):
@@ -229,8 +230,8 @@ def flip_lookups(
                 flips = U(0)
                 for place in range(candidates.shape[0]):
                     flips |= flip_of_rank[U(candidates[U(place), candidate])]
-                keys[U(i), U(j + 1)] = fingerprints[i] ^ flips
-                limits[U(i), U(j + 1)] = rests[candidate]
+                keys[U(i), U(j + own)] = fingerprints[i] ^ flips
+                limits[U(i), U(j + own)] = rests[candidate]
         else:
             count = likeliest_sets(ranked, header, most, wanted, heap, sets)
             for j in range(count):
@@ -239,11 +240,11 @@ def flip_lookups(
                 flips = U(0)
                 for place in range(size):
                     flips |= flip_of_rank[_rank_of(word, np.int64(place))]
-                keys[i, j + 1] = fingerprints[i] ^ flips
-                limits[i, j + 1] = most - size
+                keys[i, j + own] = fingerprints[i] ^ flips
+                limits[i, j + own] = most - size
         for j in range(count, wanted):
-            keys[i, j + 1] = fingerprints[i]
-            limits[i, j + 1] = most
+            keys[i, j + own] = fingerprints[i]
+            limits[i, j + own] = most
 
 
 @njit(nogil=True, cache=True)
@@ -264,7 +265,7 @@ def attempts_needed(
     for i in range(differences.size):
         sought = (differences[i] >> U(64 - header)) << U(64 - header)
         attempts[i] = wanted + 1
-        flip_lookups(nothing, levels[i : i + 1], costs_of_levels, header, most, wanted, no_candidates, keys, limits)
+        flip_lookups(nothing, levels[i : i + 1], costs_of_levels, header, most, wanted, no_candidates, 1, keys, limits)
         for j in range(wanted + 1):
             if keys[0, j] == sought:
                 attempts[i] = j

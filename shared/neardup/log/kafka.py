@@ -1,9 +1,9 @@
 """The Kafka log, on aiokafka. The only module that knows Kafka.
 
 Three choices carry the contract. Outputs are packed into record batches by hand, all that wait for a partition into one
-(`lanes.py`), which is several times cheaper than a future per record. The consumer has no reset policy, so an offset that retention
-removed is an error instead of a silent jump. Errors of a listener, which aiokafka logs and swallows, are kept
-and raised by the next `poll`.
+(`lanes.py`), which is several times cheaper than a future per record. The consumer has no reset policy, so an offset
+that retention removed is an error instead of a silent jump. Errors of a listener, which aiokafka logs and swallows, are
+kept and raised by the next `poll`.
 """
 
 import asyncio
