@@ -37,7 +37,8 @@ logger = logging.getLogger(__name__)
 
 _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 2 * 2**20
-_FETCH_WAIT_MS: Final = 25
+_FETCH_LEAST_BYTES: Final = 2**18
+_FETCH_WAIT_MS: Final = 20
 _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
 _RETRY_SECONDS: Final = 0.5
@@ -100,7 +101,9 @@ class KafkaLog(Log):
             heartbeat_interval_ms=max(session // 5, 100),
             rebalance_timeout_ms=max(session, 60_000),
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
-            # A partition that was read while a fetch is under way is not in that fetch: it must not wait long.
+            # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
+            # also because a partition that was read while a fetch is under way is not in that fetch.
+            fetch_min_bytes=_FETCH_LEAST_BYTES,
             fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         member = KafkaConsumer(client, listener, self._settings)

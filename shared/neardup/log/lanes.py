@@ -8,9 +8,12 @@ while its last request is under way, and leave together with the next.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from neardup.log.contract import Output
+
+_GATHER_SECONDS: Final = 0.004
+"""A lane that was idle waits this long for company."""
 
 
 class Lane:
@@ -34,6 +37,7 @@ class Lane:
         await done
 
     async def _drain(self) -> None:
+        await asyncio.sleep(_GATHER_SECONDS)
         while self._waiting:
             batch, done = self._next_batch()
             try:
