@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neardup.document_columns import joined
 from neardup.featurizing import Featurizing
 from neardup.log import Output, Record
-from neardup.owners import owners_of
+from neardup.owners import owners_among, owners_of
 from neardup.plan import Plan
 from neardup.probes import Probes, concatenated, write_probes
 from neardup.registrations import write_registrations, write_skipped
@@ -100,12 +100,12 @@ class Featurizer(Stage):
     def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:
         expected: dict[int, list[int]] = {}
         for partition, probe in sorted(probes.items()):
-            for owner in np.unique(owners_of(probe.fingerprints, self._owners)).tolist():
+            for owner in owners_among(probe.fingerprints, self._owners):
                 expected.setdefault(owner, []).append(partition)
         owners = owners_of(documents["fingerprint"], self._owners)
         return [
             Output(self._topics.inbox, owner, None, message)
-            for owner in np.unique(owners).tolist()
+            for owner in owners_among(documents["fingerprint"], self._owners)
             for message in write_registrations(
                 batch, expected[owner], documents, np.flatnonzero(owners == owner).tolist(), self._plan.digest
             )

@@ -19,3 +19,9 @@ def owners_of(fingerprints: NDArray[np.uint64], owners: int) -> NDArray[np.int64
     """The owner of each fingerprint."""
     mixed = (fingerprints * np.uint64(_MIX)) >> np.uint64(32)
     return ((mixed * np.uint64(owners)) >> np.uint64(32)).astype(np.int64)
+
+
+def owners_among(fingerprints: NDArray[np.uint64], owners: int) -> list[int]:
+    """The owners of any of these fingerprints, in rising order."""
+    found: list[int] = np.flatnonzero(np.bincount(owners_of(fingerprints, owners), minlength=owners)).tolist()
+    return found

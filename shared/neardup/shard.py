@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from neardup.answers import Answers, split_pairs, write_answers
 from neardup.holder import Buckets, Holder, Permuted
 from neardup.log import Output, Record
-from neardup.owners import owners_of
+from neardup.owners import owners_among, owners_of
 from neardup.plan import Plan
 from neardup.probes import Probes, read_probes
 from neardup.psm import Psm
@@ -87,13 +87,13 @@ class Shard(Stage):
         pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]],
     ) -> None:
         for probe in probes:
-            for owner in np.unique(owners_of(probe.fingerprints, self._owners)).tolist():
+            for owner in owners_among(probe.fingerprints, self._owners):
                 batches.setdefault(owner, []).append(probe.batch)
         query, found = self._holder.probe_and_insert(probes, epoch)
         if not query.size:
             return
         owners = owners_of(query, self._owners)
-        for owner in np.unique(owners).tolist():
+        for owner in owners_among(query, self._owners):
             chosen = owners == owner
             pairs.setdefault(owner, []).append((query[chosen], found[chosen]))
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 import uuid
 from collections import Counter
 from collections.abc import Collection
@@ -24,7 +23,7 @@ from neardup.verdict import read_verdict
 @click.option("--summary", "as_summary", is_flag=True, help="Counts at the end instead of the verdicts.")
 def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool) -> None:
     """Print the verdicts, one JSON object a line. A later line for the same document replaces an earlier one."""
-    look = Look(count if count is not None else None, as_summary)
+    look = Look(count, as_summary)
     asyncio.run(look.run(Settings.load(), _Start(new), follow=follow or new or count is not None))
     if as_summary:
         click.echo(look.summary())
@@ -37,7 +36,7 @@ class Look:
         self._most = most
         self._quiet = quiet
         self._last: dict[str, Kind] = {}
-        self._started = time.monotonic()
+        self._told: list[int] = []
 
     async def run(self, settings: Settings, start: "_Start", *, follow: bool) -> None:
         """Ends with SIGINT or SIGTERM, with enough documents, or, unless it follows, with the last verdict."""
@@ -53,7 +52,7 @@ class Look:
                     found = await consumer.poll(start.mine, timeout=0.2, max_records=5000)
                     for partition, records in found.items():
                         for record in records:
-                            self._show(record.value or b"")
+                            self._show(record.value or b"", record.timestamp)
                         start.positions[partition] = records[-1].offset + 1
                     if self._most is not None and len(self._last) >= self._most:
                         break
@@ -61,14 +60,16 @@ class Look:
                 await consumer.close()
 
     def summary(self) -> str:
-        """Counts by last verdict, and the rate at which they came."""
+        """Counts by last verdict, and the rate at which verdicts were told."""
         kinds = Counter(self._last.values())
         listed = ", ".join(f"{kinds[kind]:,} {kind}" for kind in Kind)
-        rate = len(self._last) / (time.monotonic() - self._started)
-        return f"{len(self._last):,} documents: {listed}; {rate:,.0f} a second"
+        seconds = (max(self._told) - min(self._told)) / 1000 if self._told else 0.0
+        rate = f"; {len(self._told) / seconds:,.0f} verdicts a second" if seconds else ""
+        return f"{len(self._last):,} documents: {listed}{rate}"
 
-    def _show(self, value: bytes) -> None:
+    def _show(self, value: bytes, timestamp: int) -> None:
         verdict = read_verdict(value)
+        self._told.append(timestamp)
         self._last[verdict.document] = verdict.verdict
         if not self._quiet:
             click.echo(value)
