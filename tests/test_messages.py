@@ -216,6 +216,7 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
         {"candidate": np.array([7.0])},
         {"candidate": np.array([-7], np.int64)},
         {"found_by": ["text"]},
+        {"found_by": [[1]]},
         {"found_by": None},
         {"asker": None},
         {"asker": "one"},
@@ -350,7 +351,7 @@ def test_whatever_orders_are_nothing_but_corrupt_is_raised(body: dict[str, Any])
         got = read_order(body)
     except Corrupt:
         return
-    assert got in (Forget(body.get("forget", "")), Expire(body.get("expire", 0)))
+    assert isinstance(got[0], str if isinstance(got, Forget) else int)
 
 
 # Settled documents
