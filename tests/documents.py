@@ -10,18 +10,23 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from neardup import wire
+from neardup.document_columns import columns_of
 from neardup.evidence import Match
 from neardup.identity import CHECKSUM_BYTES, checksum_of_content, checksum_of_hashes
 from neardup.kernels import comparing
 from neardup.log import Output
 from neardup.log.memory import MemoryRecord
 from neardup.page import write_page
+from neardup.registrations import write_registrations
 from neardup.sketch import mips_of, sample_of
 from neardup.stage import Waves
 from neardup.types import BatchId, Checksums, Document, DocumentId, Page, Relation
 
 KAFKA_MESSAGE_BYTES = 1_048_576
 M = 128
+BATCH = BatchId(0, 0, 0)
+LONG_URLS = ("u" * 8192, "\N{GRINNING FACE}" * 8192)
+"""As long as a url may be, of one byte a character and of four."""
 
 # Documents, made of their shingles
 
@@ -103,6 +108,13 @@ def outputs_to(waves: Waves, topic: str) -> list[Output]:
     return [output for wave in waves.waves for output in wave if output.topic == topic]
 
 
+def registrations_of(
+    some: Sequence[Document], *, batch: BatchId = BATCH, expected: Sequence[int] = (0,), plan: str = "plan"
+) -> list[bytes]:
+    """Messages that register all of these documents with one owner."""
+    return list(write_registrations(batch, expected, columns_of(some), range(len(some)), plan))
+
+
 def body_of(value: bytes | None, kind: str) -> dict[str, Any]:
     """The body of a message that must be of this kind."""
     return wire.decode(value, kind)
@@ -116,6 +128,12 @@ utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 places = st.builds(DocumentId, int64, int64, int64)
 batches = st.builds(BatchId, int64, int64, int64)
 checksum = st.binary(min_size=CHECKSUM_BYTES, max_size=CHECKSUM_BYTES)
+sketches = st.builds(
+    comparing.pack,
+    st.integers(0, 63),
+    hnp.arrays(np.uint32, st.integers(0, 20)),
+    hnp.arrays(np.uint64, st.integers(0, 9)),
+)
 documents = st.builds(
     Document,
     id=places,
@@ -124,7 +142,7 @@ documents = st.builds(
     fingerprint=word,
     checksums=st.builds(Checksums, checksum, checksum, checksum),
     size=int64,
-    sketch=hnp.arrays(np.uint64, st.integers(0, 20)),
+    sketch=sketches,
     note=st.none() | utf8,
 )
 matches = st.builds(
@@ -144,7 +162,6 @@ _scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.flo
 _dtypes = st.sampled_from([np.dtype(code) for code in ("u1", "u2", "u8", "i8", "f4", "f8")])
 _shapes = st.tuples(st.integers(0, 3)) | st.tuples(st.integers(0, 3), st.sampled_from([1, 3, 3 * CHECKSUM_BYTES]))
 _arrays = _dtypes.flatmap(lambda dtype: hnp.arrays(dtype, _shapes))
-anything = (
-    _arrays | _scalars | st.lists(_scalars | _arrays, max_size=3) | st.dictionaries(st.text(), _scalars, max_size=3)
-)
+no_array = _scalars | st.lists(_scalars | _arrays, max_size=3) | st.dictionaries(st.text(), _scalars, max_size=3)
+anything = _arrays | no_array
 """What may stand in the place of a column."""

@@ -1,15 +1,17 @@
 """The aggregator: from the messages of its inbox to verdicts, and back again after a restart."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgpack
+import numpy as np
 import pytest
 
-from neardup import wire
+from neardup import dead_letters, wire
+from neardup.answers import Answers, write_answers
 from neardup.control import Expire, Forget, orders
 from neardup.document_batches import read_documents
 from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
@@ -17,11 +19,12 @@ from neardup.log import Output
 from neardup.log.memory import MemoryRecord
 from neardup.owner import FORGOTTEN
 from neardup.planning import plan_of
-from neardup.registrations import write_registrations, write_skipped
+from neardup.questions import Evidence, Question, write_evidence, write_questions
+from neardup.registrations import write_skipped
 from neardup.settings import Settings
 from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
 from neardup.verdict import read_verdict
-from tests.documents import document, outputs_to, page, records, text_of
+from tests.documents import document, outputs_to, page, records, registrations_of, text_of
 from tests.wired import NOW_SECONDS, Wired, aggregator
 
 SETTINGS = Settings(prefix="t", owners=2, tables=4, bands="3x4")
@@ -114,7 +117,7 @@ def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
     stream = Wired(replace(SETTINGS, page_tokens=60), tmp_path)
     [cut] = stream.take([page(0, BASE)])
     stream.close()
-    assert (cut.verdict, cut.reason) == (Kind.UNIQUE, "tokens")
+    assert (cut.verdict, cut.reason) == (Kind.UNIQUE, "cut: tokens")
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
@@ -200,7 +203,7 @@ def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> No
 
 
 def registration(*some: Any, settings: Settings = ONE) -> bytes:
-    [message] = write_registrations(BatchId(0, 0, 0), [0], some, plan_of(settings).digest)
+    [message] = registrations_of(some, plan=plan_of(settings).digest)
     return message
 
 
@@ -209,11 +212,12 @@ def verdicts_of(outputs: Sequence[Output]) -> list[Verdict]:
 
 
 def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
-    skipped = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
+    [skipped] = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
+    ours = {"plan": plan_of(ONE).digest}
     inbox = records([
         b"<html>", None, wire.encode("probes", {}), wire.encode("documents", {}), registration(document(0, 1))[:-1],
-        wire.encode("registrations", {"plan": plan_of(ONE).digest}), wire.encode("control", {"drop": "all"}),
-        wire.encode("evidence", {}), wire.encode("questions", {}), wire.encode("answers", {}), skipped,
+        wire.encode("registrations", ours), wire.encode("control", {"drop": "all"}),
+        wire.encode("evidence", ours), wire.encode("questions", ours), wire.encode("answers", ours), skipped,
     ])  # fmt: skip
     stage, _ = aggregator(ONE, 0, tmp_path)
     waves = stage.process(inbox)
@@ -226,14 +230,98 @@ def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> N
     assert [each.document for each in verdicts_of(outputs_to(waves, "t.verdicts"))] == ["0:9"]
 
 
-def test_registrations_of_another_plan_are_rejected_with_both_digests(tmp_path: Path) -> None:
-    other = replace(ONE, tables=10)
+NOTHING = np.empty(0, np.uint64)
+ASKING = document(0, 1)
+MESSAGES: dict[str, Callable[[str], bytes]] = {
+    "registrations": lambda plan: registrations_of([ASKING], plan=plan)[0],
+    "answers": lambda plan: write_answers(Answers(0, (BatchId(0, 0, 0),), NOTHING, NOTHING), plan),
+    "questions": lambda plan: next(write_questions([Question(ASKING, {7: 1})], 0, plan)),
+    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, 7, None)], plan)),
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages_of_another_plan_are_rejected_with_both_digests(tmp_path: Path, kind: str) -> None:
+    ours, other = plan_of(ONE).digest, plan_of(replace(ONE, tables=10)).digest
     stage, _ = aggregator(ONE, 0, tmp_path)
-    [rejection] = stage.process(records([registration(document(0, 1), settings=other)])).rejected
+    waves = stage.process(records([MESSAGES[kind](other), MESSAGES[kind](ours)]))
     stage.close()
+    [rejection] = waves.rejected
+    assert rejection.record.offset == 0
     assert isinstance(rejection.error, WrongPlan)
-    assert plan_of(ONE).digest in str(rejection.error)
-    assert plan_of(other).digest in str(rejection.error)
+    assert ours in str(rejection.error)
+    assert other in str(rejection.error)
+
+
+def changed(kind: str, **changes: Any) -> bytes:
+    """A good message of a kind but for these columns."""
+    return wire.encode(kind, wire.decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
+
+
+POISON = {
+    "answers of a partition outside the plan": changed("answers", partition=plan_of(ONE).partitions),
+    "answers of a partition below zero": changed("answers", partition=-1),
+    "a question about a document before the first": changed("questions", number=np.array([-1], np.int64)),
+    "an infinite asker": changed("questions", asker=float("inf")),
+    "a candidate that is no whole number": changed("questions", candidate=np.array([7.0])),
+    "a question without a sketch": changed("questions", sketch=NOTHING, words=np.zeros(1, np.int64)),
+    "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
+    "evidence about no fingerprint": changed("evidence", rows=[[1, 2, 3, "x", 5, None]]),
+    "evidence about a match that is none": changed("evidence", rows=[[1, 2, 3, 4, 5, "match"]]),
+    "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
+    "more checksums than documents": changed("registrations", checksums=np.zeros((2, 48), np.uint8)),
+    "no sketch": changed("registrations", sketch=NOTHING, words=np.zeros(1, np.int64)),
+    "a sketch shorter than it says": changed(
+        "registrations", sketch=ASKING.sketch[:-1], words=np.array([ASKING.sketch.size - 1], np.int64)
+    ),
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_rest_goes_on(
+    tmp_path: Path, poison: bytes
+) -> None:
+    plan = plan_of(ONE).digest
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    waves = stage.process(records([poison, MESSAGES["registrations"](plan), poison, MESSAGES["answers"](plan)]))
+    assert stage.checkpoint() == 4
+    stage.close()
+    letters = [dead_letters.decode(each.value) for each in dead_letters.dead_letters(waves.rejected, "aggregator", "d")]
+    assert [(each.offset, each.reason, each.value) for each in letters] == [
+        (0, "corrupt", poison),
+        (2, "corrupt", poison),
+    ]
+    assert all(each.detail.startswith("expected ") for each in letters)
+    [verdict] = verdicts_of(outputs_to(waves, "t.verdicts"))
+    assert (verdict.document, verdict.verdict) == ("0:0", Kind.UNIQUE)
+
+
+def sketched(offset: int, *words: int) -> bytes:
+    sketch = np.array(words, np.uint64)
+    return registration(replace(document(offset, offset), sketch=sketch))
+
+
+ESCAPES = {
+    "a partition that is no whole number": [changed("answers", partition=0.0)],
+    "a partition that is an array": [changed("answers", partition=np.zeros(2))],
+    "a plan that is an array": [changed("answers", plan=np.zeros(2))],
+    "an asker that is no owner": [changed("questions", asker=1)],
+    "an asker below zero": [changed("questions", asker=-1)],
+    "sketches without values": [sketched(7, 0), sketched(8, 0)],
+    "sketches of another length": [sketched(7, 1 << 8, 5)],
+}
+
+
+@pytest.mark.xfail(strict=True, reason="passes the readers, and then stops the worker or is sent where nobody is")
+@pytest.mark.parametrize("poison", ESCAPES.values(), ids=ESCAPES.keys())
+def test_nothing_that_came_stops_an_owner(tmp_path: Path, poison: list[bytes]) -> None:
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    try:
+        stage.process(records([MESSAGES["registrations"](plan_of(ONE).digest)]))
+        waves = stage.process(records(poison, first=1))
+    finally:
+        stage.close()
+    assert [rejection.record.offset for rejection in waves.rejected] == list(range(1, 1 + len(poison)))
 
 
 # Restarts

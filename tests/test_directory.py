@@ -212,3 +212,17 @@ def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path
         assert known is not None
         directory.demote(known)
         assert sorted(directory.of_url("u")) == [(0, variant.id), (0, copy.id)]
+
+
+@pytest.mark.parametrize(("count", "stay"), [(1, 1), (3, 3), (4, 4), (5, 5), (7, 5)])
+def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, stay: int
+) -> None:
+    monkeypatch.setattr("neardup.directory.CACHED", 5)
+    with opened(tmp_path) as (_, directory):
+        known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(count)]
+        for each in known:
+            directory.add(each)
+        directory.flush()
+        in_memory = [directory.variants(offset)[0] is each for offset, each in enumerate(known)]
+    assert in_memory == [False] * (count - stay) + [True] * stay

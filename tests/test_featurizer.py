@@ -11,16 +11,19 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from neardup import featurizer
+from neardup.document_columns import BATCH_BYTES
 from neardup.errors import InvalidPage
 from neardup.featurizer import Featurizer
-from neardup.flip_model import simulated_model
+from neardup.featurizing import Featurizing, Piece
+from neardup.flip_model import FlipModel, simulated_model
+from neardup.log import Record
 from neardup.log.memory import MemoryRecord
 from neardup.owners import owner_of
 from neardup.packed_sketch import pack_sketch
 from neardup.page import document_id, read_page
 from neardup.planning import plan_of
-from neardup.probes import Probes, read_probes
-from neardup.psm import Psm
+from neardup.probes import Probes, read_probes, write_probes
 from neardup.registrations import Registrations, read_registrations, read_skipped
 from neardup.routing import Routing
 from neardup.settings import Settings
@@ -33,17 +36,26 @@ from tests.documents import outputs_to, page, plain, text_of
 
 OWNERS = 3
 SETTINGS = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=1, bands="3x4", band_slice_bits=1)
+PROBABILISTIC = Settings(prefix="t", owners=OWNERS, search="probabilistic", bands="none")
 TOPICS = Topics.under("t")
+BATCH = BatchId(0, 0, 4999)
 PAGES = [page(offset, text_of(offset)) for offset in range(12)]
 SHORT = page(50, ["one", "two"])
 BAD = page(51, b'{"url": 7}')
 
 
-def made(settings: Settings = SETTINGS, threads: int = 1, psm: Psm | None = None) -> Featurizer:
-    signatures = Signatures(Choices.of(settings))
-    return Featurizer(
-        signatures=signatures, plan=plan_of(settings), topics=TOPICS, owners=OWNERS, threads=threads, psm=psm
-    )
+class InSmallPieces(Featurizing):
+    """As if other processes had made them, seven records each."""
+
+    def pieces(self, records: Sequence[Record]) -> list[Piece]:
+        return [self.piece(records[start : start + 7], start) for start in range(0, len(records), 7)]
+
+
+def made(
+    settings: Settings = SETTINGS, model: FlipModel | None = None, kind: type[Featurizing] = Featurizing
+) -> Featurizer:
+    featurizing = kind(Signatures(Choices.of(settings)), model)
+    return Featurizer(featurizing=featurizing, plan=plan_of(settings), topics=TOPICS, owners=OWNERS)
 
 
 def registered(waves: Waves) -> list[tuple[int, Registrations]]:
@@ -114,7 +126,7 @@ def test_a_document_has_the_signatures_of_its_page() -> None:
 
 def test_a_page_that_was_cut_says_so() -> None:
     [cut] = documents(made(Settings(prefix="t", owners=OWNERS, page_tokens=50)).process(PAGES[:1]))
-    assert cut.note == "tokens"
+    assert cut.note == "cut: tokens"
 
 
 def test_the_expected_partitions_are_exactly_those_that_are_probed_for_an_owner() -> None:
@@ -161,10 +173,8 @@ def test_every_table_and_band_is_asked_once_about_every_document() -> None:
 
 
 def test_the_probabilistic_search_is_told_how_strongly_each_bit_was_decided() -> None:
-    settings = Settings(prefix="t", owners=OWNERS, search="probabilistic", bands="none")
-    model = simulated_model()
-    psm = Psm(model, settings.header_bits, settings.flips, settings.hamming, settings.most_matches)
-    [probes] = probed(made(settings, psm=psm).process(PAGES), settings).values()
+    settings, model = PROBABILISTIC, simulated_model()
+    [probes] = probed(made(settings, model).process(PAGES), settings).values()
     assert probes.levels is not None
     for record, fingerprint, levels in zip(PAGES, probes.fingerprints.tolist(), probes.levels, strict=True):
         signature = Signatures(Choices.of(settings)).of(read_page(record))
@@ -209,7 +219,7 @@ def test_a_page_over_a_limit_is_rejected_if_so_set() -> None:
     assert [rejection.error.reason for rejection in waves.rejected] == ["over-limit"]
 
 
-# The same whatever the threads and the cuts
+# The same whatever the pieces and the cuts
 
 
 def mixed(count: int) -> list[MemoryRecord]:
@@ -220,14 +230,38 @@ def mixed(count: int) -> list[MemoryRecord]:
     return [page(offset, content) for offset, content in enumerate(contents)]
 
 
-@pytest.mark.parametrize("count", [20, 110])
-def test_one_and_three_threads_say_the_same_bytes(count: int) -> None:
-    some = mixed(count)
-    one, three = made(threads=1), made(threads=3)
-    expected, got = one.process(some), three.process(some)
-    three.close()
+@pytest.mark.parametrize("settings", [SETTINGS, PROBABILISTIC], ids=["exact", "probabilistic"])
+@pytest.mark.parametrize("count", [1, 20, 110])
+def test_records_in_one_piece_and_in_many_make_the_same_bytes(count: int, settings: Settings) -> None:
+    some, model = mixed(count), simulated_model() if settings is PROBABILISTIC else None
+    expected, got = (made(settings, model, kind).process(some) for kind in (Featurizing, InSmallPieces))
     assert got.waves == expected.waves
     assert [rejection.record for rejection in got.rejected] == [rejection.record for rejection in expected.rejected]
+
+
+def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(featurizer, "_BATCH", 5)
+    stage = made()
+    waves = stage.process([*PAGES, SHORT, BAD])
+    cut = [BatchId(0, 0, 4), BatchId(0, 5, 9), BatchId(0, 10, 51)]
+    assert {registrations.batch for _, registrations in registered(waves)} == set(cut)
+    for _, registrations in registered(waves):
+        for each in registrations.documents:
+            assert registrations.batch.first <= each.id.offset <= registrations.batch.last
+    plan = plan_of(SETTINGS).digest
+    asked = [read_probes(output.value, plan).batch for output in outputs_to(waves, TOPICS.probes)]
+    assert list(dict.fromkeys(asked)) == cut
+    assert by_id(documents(waves)) == by_id(documents(made().process(PAGES)))
+    assert [rejection.record for rejection in waves.rejected] == [BAD]
+    assert (len(skipped(waves)), stage.checkpoint()) == (1, 52)
+
+
+def test_the_probes_of_a_whole_batch_are_below_half_a_megabyte() -> None:
+    count = featurizer._BATCH
+    assert count == 5000
+    column = np.zeros(count, np.uint64)
+    for probes in (Probes(BATCH, column, column), Probes(BATCH, column, None, np.zeros((count, 64), np.uint8))):
+        assert len(write_probes(probes, plan_of(SETTINGS).digest)) < BATCH_BYTES
 
 
 @examples(max_examples=15)

@@ -13,6 +13,7 @@ from neardup import wire
 from neardup.answers import Answers, read_answers, split_pairs, write_answers
 from neardup.control import Expire, Forget, orders, read_order
 from neardup.document_batches import Settled, read_documents, write_documents
+from neardup.document_columns import BATCH_BYTES
 from neardup.errors import Corrupt, WireError, WrongKind, WrongPlan
 from neardup.evidence import Match
 from neardup.probes import Probes, read_probes, write_probes
@@ -20,6 +21,7 @@ from neardup.questions import Evidence, Question, read_evidence, read_questions,
 from neardup.types import BatchId, Document, DocumentId, Relation
 from tests.documents import (
     KAFKA_MESSAGE_BYTES,
+    LONG_URLS,
     anything,
     batches,
     body_of,
@@ -35,6 +37,7 @@ from tests.documents import (
 
 BATCH = BatchId(0, 5, 9)
 MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, 1, DocumentId(1, 2, 3), "u")
+PARTITIONS = 20
 masks = st.integers(0, 2**200)
 questions = st.builds(Question, document=documents, candidates=st.dictionaries(word, masks, max_size=4))
 evidence = st.builds(Evidence, places, word, word, st.none() | matches)
@@ -81,13 +84,28 @@ def probes_body(**changes: Any) -> dict[str, Any]:
         {"levels": np.zeros((2, 63), np.uint8)},
         {"levels": np.zeros((3, 64), np.uint8)},
         {"levels": np.zeros((2, 64), np.uint16)},
+        {"levels": [[0] * 64] * 2},
+        {"levels": 5},
+        {"levels": "x" * 128},
         {"batch": None},
         {"batch": [1, 2]},
+        {"batch": [0, 1, 2**63]},
     ],
 )
 def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_probes(wire.encode("probes", probes_body(**changes)), "plan")
+
+
+@given(changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels"]), anything, min_size=1))
+def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+    message = wire.encode("probes", probes_body(**changes))
+    try:
+        got = read_probes(message, "plan")
+    except Corrupt:
+        return
+    for column in (got.keys, got.levels):
+        assert column is None or len(column) == got.fingerprints.size
 
 
 def test_another_kind_of_message_is_no_probe() -> None:
@@ -98,10 +116,12 @@ def test_another_kind_of_message_is_no_probe() -> None:
 # Answers
 
 
-@given(st.integers(0, 10**6), st.lists(batches, max_size=4), st.lists(st.tuples(word, word), max_size=9))
+@given(st.integers(0, PARTITIONS - 1), st.lists(batches, max_size=4), st.lists(st.tuples(word, word), max_size=9))
 def test_answers_come_back(partition: int, done: list[BatchId], pairs: list[tuple[int, int]]) -> None:
     query, found = (np.array([pair[side] for pair in pairs], np.uint64) for side in (0, 1))
-    got = read_answers(body_of(write_answers(Answers(partition, tuple(done), query, found)), "answers"))
+    body = body_of(write_answers(Answers(partition, tuple(done), query, found), "plan"), "answers")
+    assert body["plan"] == "plan"
+    got = read_answers(body, PARTITIONS)
     assert (got.partition, got.batches) == (partition, tuple(done))
     assert list(zip(got.query.tolist(), got.found.tolist(), strict=True)) == pairs
 
@@ -119,10 +139,39 @@ def test_pairs_are_cut_into_pieces_that_are_full_but_the_last(size: int, limit: 
 ANSWERS = Answers(1, (BATCH,), np.arange(2, dtype=np.uint64), np.arange(2, dtype=np.uint64))
 
 
-@given(changes=st.dictionaries(st.sampled_from(["partition", "batches", "query", "found"]), anything, min_size=1))
+def answers_body(**changes: Any) -> dict[str, Any]:
+    return body_of(write_answers(ANSWERS, "plan"), "answers") | changes
+
+
+@pytest.mark.parametrize("partition", [-1, PARTITIONS, 2**63, 0.5, float("nan"), None, "1", [1]])
+def test_answers_of_a_partition_outside_the_plan_are_corrupt(partition: Any) -> None:
+    with pytest.raises(Corrupt, match="expected partition, batches and pairs of fingerprints"):
+        read_answers(answers_body(partition=partition), PARTITIONS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batches": None},
+        {"batches": [[1, 2, 3]]},
+        {"batches": np.zeros((1, 2), np.int64)},
+        {"batches": np.zeros(3, np.int64)},
+        {"batches": np.zeros((1, 3))},
+        {"query": np.zeros(3, np.uint64)},
+        {"query": np.zeros(2, np.int64)},
+        {"found": [1, 2]},
+        {"found": np.zeros((2, 1), np.uint64)},
+    ],
+)
+def test_columns_that_are_no_answers_are_corrupt(changes: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="expected partition, batches and pairs of fingerprints"):
+        read_answers(answers_body(**changes), PARTITIONS)
+
+
+@given(changes=st.dictionaries(st.sampled_from(["batches", "query", "found"]), anything, min_size=1))
 def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     try:
-        got = read_answers(body_of(write_answers(ANSWERS), "answers") | changes)
+        got = read_answers(answers_body(**changes), PARTITIONS)
     except Corrupt:
         return
     assert got.query.size == got.found.size
@@ -134,7 +183,8 @@ def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, A
 
 @given(st.lists(questions, max_size=5), st.integers(0, 10**4))
 def test_questions_come_back_with_who_asked(some: list[Question], asker: int) -> None:
-    messages = list(write_questions(some, asker))
+    messages = list(write_questions(some, asker, "plan"))
+    assert {body_of(message, "questions")["plan"] for message in messages} <= {"plan"}
     got = [read_questions(body_of(message, "questions")) for message in messages]
     assert {who for who, _ in got} <= {asker}
     assert [(plain(each.document), each.candidates) for _, many in got for each in many] == [
@@ -147,7 +197,7 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
     one = document(0, 1)
     near = dict.fromkeys(range(candidates), 2**20)
     some = [Question(replace(one, id=one.id._replace(offset=n)), near) for n in range(2000 if candidates == 1 else 3)]
-    messages = list(write_questions(some, 1))
+    messages = list(write_questions(some, 1, "plan"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
     got = [each for message in messages for each in read_questions(body_of(message, "questions"))[1]]
@@ -161,38 +211,121 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
         {"number": np.array([5], np.int64)},
         {"number": np.zeros(2, np.int64)},
         {"number": np.zeros(1)},
+        {"number": np.array([-1], np.int64)},
         {"candidate": [1]},
+        {"candidate": np.array([7.0])},
+        {"candidate": np.array([-7], np.int64)},
         {"found_by": ["text"]},
+        {"found_by": [[1]]},
         {"found_by": None},
         {"asker": None},
         {"asker": "one"},
+        {"asker": float("inf")},
+        {"asker": 0.0},
+        {"asker": 2**63},
         {"url": [5]},
+        {"sketch": np.zeros(0, np.uint64), "words": np.zeros(1, np.int64)},
     ],
 )
 def test_columns_that_are_no_questions_are_corrupt(changes: dict[str, Any]) -> None:
-    [message] = write_questions([Question(document(0, 1), {7: 1})], 0)
     with pytest.raises(Corrupt, match="expected"):
-        read_questions(body_of(message, "questions") | changes)
+        read_questions(questions_body(**changes))
+
+
+def questions_body(**changes: Any) -> dict[str, Any]:
+    [message] = write_questions([Question(document(0, 1), {7: 1})], 0, "plan")
+    return body_of(message, "questions") | changes
+
+
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(["number", "candidate", "found_by", "asker", "url", "fingerprint", "sketch", "words"]),
+        anything,
+        min_size=1,
+    )
+)
+def test_whatever_questions_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+    try:
+        asker, got = read_questions(questions_body(**changes))
+    except Corrupt:
+        return
+    # What passes can be sent again.
+    [again] = write_questions(got, asker, "plan")
+    assert read_questions(body_of(again, "questions"))[0] == asker
 
 
 @given(st.lists(evidence, max_size=6))
 def test_evidence_comes_back(some: list[Evidence]) -> None:
-    assert [each for message in write_evidence(some) for each in read_evidence(body_of(message, "evidence"))] == some
+    bodies = [body_of(message, "evidence") for message in write_evidence(some, "plan")]
+    assert {body["plan"] for body in bodies} <= {"plan"}
+    assert [each for body in bodies for each in read_evidence(body)] == some
 
 
 def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
     long = MATCH._replace(url="u" * 150, group_url="v" * 150)
     some = [Evidence(DocumentId(n, 0, n), n, n, long if n % 2 else None) for n in range(4000)]
-    messages = list(write_evidence(some))
+    messages = list(write_evidence(some, "plan"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
     assert [each for message in messages for each in read_evidence(body_of(message, "evidence"))] == some
 
 
-@pytest.mark.parametrize("row", [5, [1, 2], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, [1]], [1, 2, 3, 4, 5, [[1, 2], "u", 9]]])
+@pytest.mark.parametrize("url", LONG_URLS)
+def test_evidence_with_long_urls_stays_below_what_kafka_takes(url: str) -> None:
+    long = MATCH._replace(url=url, group_url=url)
+    some = [Evidence(DocumentId(n, 0, n), n, n, long) for n in range(150)]
+    messages = list(write_evidence(some, "plan"))
+    assert max(map(len, messages)) <= BATCH_BYTES + 2 * len(url.encode()) + 1024 < KAFKA_MESSAGE_BYTES
+    assert [each for message in messages for each in read_evidence(body_of(message, "evidence"))] == some
+
+
+NEAR: list[Any] = [[1, 2, 3], "u", 3, 2, 0.8, None, b"\x01", [1, 2, 3], "u"]
+
+
+def near_with(place: int, value: Any) -> list[Any]:
+    """Evidence of a match with one of its values replaced."""
+    return [1, 2, 3, 4, 5, [*NEAR[:place], value, *NEAR[place + 1 :]]]
+
+
+def test_the_plain_values_of_a_match_are_read() -> None:
+    [read] = read_evidence({"rows": [[1, 2, 3, 4, 5, NEAR]]})
+    assert read == Evidence(DocumentId(1, 2, 3), 4, 5, MATCH)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        5, [1, 2], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, [1]], [1, 2, 3, 4, 5, [[1, 2], "u", 9]], [1, 2, 3, "x", 5, None],
+        [1, 2, 3, 4, -1, None], [1, 2, 3, 2**64, 5, None], [1, 2, 3, 4, 5.0, None], [2**63, 2, 3, 4, 5, None],
+        [1, 2, None, 4, 5, None], [1, 2, 3, 4, 5, {}], [1, 2, 3, 4, 5, [*NEAR, 0]],
+        near_with(0, [1, 2]), near_with(0, "abc"), near_with(1, 5), near_with(2, 5), near_with(2, -1),
+        near_with(2, "near"), near_with(3, None), near_with(4, "much"), near_with(4, None), near_with(5, "x"),
+        near_with(6, 1), near_with(6, [1]), near_with(7, [1, 2, 2**63]), near_with(8, None),
+    ],
+)  # fmt: skip
 def test_rows_that_are_no_evidence_are_corrupt(row: Any) -> None:
-    with pytest.raises(Corrupt, match="expected rows of evidence"):
+    with pytest.raises(Corrupt, match="expected"):
         read_evidence({"rows": [row]})
+
+
+@pytest.mark.parametrize("body", [{}, {"rows": None}, {"rows": 5}])
+def test_without_rows_there_is_no_evidence(body: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="expected rows of evidence"):
+        read_evidence(body)
+
+
+match_like = st.builds(near_with, st.integers(0, 8), anything)
+
+
+@given(rows=anything | st.lists(match_like | st.lists(anything, min_size=6, max_size=6), max_size=3))
+def test_whatever_evidence_is_nothing_but_corrupt_is_raised(rows: Any) -> None:
+    try:
+        got = read_evidence({"rows": rows})
+    except Corrupt:
+        return
+    # What passes can be sent again, and so be stored.
+    again = [each for message in write_evidence(got, "plan") for each in read_evidence(body_of(message, "evidence"))]
+    assert repr(again) == repr(got)
 
 
 # Orders
@@ -210,6 +343,15 @@ def test_an_order_reaches_every_owner_as_it_was_given(order: Forget | Expire) ->
 def test_other_orders_are_corrupt(body: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected an order to forget a url or to expire"):
         read_order(body)
+
+
+@given(body=st.dictionaries(st.sampled_from(["forget", "expire", "drop"]), anything))
+def test_whatever_orders_are_nothing_but_corrupt_is_raised(body: dict[str, Any]) -> None:
+    try:
+        got = read_order(body)
+    except Corrupt:
+        return
+    assert isinstance(got[0], str if isinstance(got, Forget) else int)
 
 
 # Settled documents
@@ -237,14 +379,37 @@ def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
     assert sum(len(read_documents(message)) for message in messages) == 2000
 
 
-@given(changes=st.dictionaries(st.sampled_from(["match", "url", "sketch", "fingerprint"]), anything, min_size=1))
+@pytest.mark.parametrize("url", LONG_URLS)
+def test_settled_documents_with_long_urls_stay_below_what_kafka_takes(url: str) -> None:
+    match = MATCH._replace(url=url, group_url=url)
+    one = document(0, 1, url=url)
+    some = [Settled(replace(one, id=one.id._replace(offset=offset)), match) for offset in range(100)]
+    messages = list(write_documents(some))
+    assert max(map(len, messages)) <= BATCH_BYTES + 3 * len(url.encode()) + 4096 < KAFKA_MESSAGE_BYTES
+    got = [each for message in messages for each in read_documents(message)]
+    assert [(each.document.id, each.match) for each in got] == [(each.document.id, match) for each in some]
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: int) -> None:
+    [message] = write_documents([Settled(document(0, 1), None)])
+    changed = body_of(message, "documents") | {"checksums": np.zeros((rows, 48), np.uint8)}
+    with pytest.raises(Corrupt, match=f"expected 1 rows of checksums, got {rows}"):
+        read_documents(wire.encode("documents", changed))
+
+
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(["match", "url", "sketch", "fingerprint", "checksums", "id", "words"]), anything, min_size=1
+    )
+)
 def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
     [message] = write_documents([Settled(document(0, 1), None)])
     try:
         got = read_documents(wire.encode("documents", body_of(message, "documents") | changes))
     except WireError:
         return
-    assert len(got) == 1
+    assert all(isinstance(each.document.url, str) for each in got)
 
 
 @given(value=st.none() | st.binary() | utf8.map(str.encode), number=int64)

@@ -165,6 +165,27 @@ def test_a_late_earlier_copy_takes_over_and_the_former_first_is_revised_once(one
         assert one.take(each) == []
 
 
+def test_after_a_take_over_a_later_page_with_the_bytes_of_the_former_first_is_identical_to_it(one: Desk) -> None:
+    one.take(document(3, SOME, tokens="t", content="c"))
+    one.take(document(1, SOME, tokens="t"))
+    one.told()
+    one.register(document(5, SOME, tokens="t", content="c"))
+    [told] = one.told()
+    assert told.match is not None
+    assert (told.match.relation, told.match.id.offset, told.match.group.offset) == (Relation.IDENTICAL, 3, 1)
+    # One between them stands before the former first, and so is the first with these bytes from now on.
+    for offset in (2, 6):
+        one.register(document(offset, SOME, tokens="t", content="c"))
+    assert one.said() == [(2, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 2)]
+
+
+def test_a_take_over_by_the_same_bytes_leaves_the_new_first_to_be_named(one: Desk) -> None:
+    for offset in (3, 1):
+        one.take(document(offset, SOME, tokens="t", content="c"))
+    one.told()
+    assert one.take(document(5, SOME, tokens="t", content="c")) == [(5, DUPLICATE, 0, 1)]
+
+
 def test_a_page_that_waits_when_an_earlier_copy_comes_is_settled_by_it(one: Desk) -> None:
     first, second = PAIRS[Relation.SAME_TEXT]()
     one.register(second)

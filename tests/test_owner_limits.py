@@ -41,6 +41,37 @@ def test_of_too_many_variants_the_first_in_the_order_of_all_pages_are_kept(tmp_p
         assert opened.take(document(4, 4)) == []
 
 
+def test_variants_that_come_in_order_are_capped(tmp_path: Path) -> None:
+    with desk(tmp_path, most_variants=2) as opened:
+        for offset in range(20):
+            opened.register(document(offset, offset))
+            assert len(kept(opened)) <= 3
+            opened.answer(document(offset, offset))
+            assert len(kept(opened)) <= 2
+        assert kept(opened) == [0, 1]
+        assert opened.said() == [(offset, UNIQUE, 0, None) for offset in range(20)]
+        assert [opened.take(document(offset, offset)) for offset in range(20)] == [[]] * 20
+
+
+def test_variants_that_wait_together_are_capped_when_they_are_settled(tmp_path: Path) -> None:
+    pages = [document(offset, offset) for offset in range(6)]
+    with desk(tmp_path, most_variants=2) as opened:
+        for each in pages:
+            opened.register(each)
+        for each in reversed(pages):
+            opened.answer(each)
+        assert kept(opened) == [0, 1]
+        assert len(opened.said()) == 6
+
+
+def test_a_copy_that_is_one_too_many_when_it_is_taken_over_leaves_once(tmp_path: Path) -> None:
+    with desk(tmp_path, most_variants=1) as opened:
+        opened.register(document(2, SOME, tokens="t"))
+        opened.register(document(1, SOME, tokens="t"))
+        assert opened.said() == [(2, DUPLICATE, 0, 1)]
+        assert kept(opened) == [1]
+
+
 def test_a_variant_over_the_limit_stays_until_it_is_settled(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=1) as opened:
         last, first = document(2, 2), document(1, 1)

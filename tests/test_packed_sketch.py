@@ -1,20 +1,22 @@
 """Packed sketches: what they keep, and that their estimates are right on average."""
 
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from neardup.bands import Filter
 from neardup.kernels import comparing
-from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values, shares_band
-from neardup.signature import Signatures
+from neardup.packed_sketch import LEAST_SAMPLED, compare, is_packed, pack_sketch, sample_values, shares_band
+from neardup.signature import KEPT, Choices, Signatures
 from neardup.sketch import mips_of, sample_of
 from neardup.types import Page
-from tests.documents import M, shingles, sketch_of, text_of
+from tests.documents import M, shingles, sketch_of, sketches, text_of
 
 REPEATS = 80
 
@@ -106,15 +108,46 @@ def test_vectors_of_different_length_are_refused() -> None:
 
 
 @pytest.mark.parametrize("resemblance", [0.0, 0.6, 0.9])
-def test_pages_that_meet_in_a_bucket_are_always_known_to(resemblance: float) -> None:
-    bands = Filter(k=16, s=8)
+@pytest.mark.parametrize("s", [1, 2, 8])
+def test_packed_sketches_tell_exactly_which_pages_meet_in_a_bucket(resemblance: float, s: int) -> None:
+    bands = Filter(k=16, s=s)
     met = 0
     for seed in range(40):
         shared = round(400 * resemblance)
         a, b = overlapping(seed, shared, (400 - shared) // 2, (400 - shared) // 2)
-        if (bands.keys(mips_of(a, M)) == bands.keys(mips_of(b, M))).any():
-            met += 1
-            assert shares_band(sketch_of(a), sketch_of(b), bands)
-        elif resemblance == 0:
-            assert not shares_band(sketch_of(a), sketch_of(b), bands)
-    assert met > 30 if resemblance == 0.9 else met < 40
+        meet = (bands.keys(mips_of(a, M) & KEPT) == bands.keys(mips_of(b, M) & KEPT)).any()
+        assert shares_band(sketch_of(a), sketch_of(b), bands) == meet
+        met += meet
+    if resemblance == 0.9:
+        assert met > 30
+    if (resemblance, s) == (0.0, 8):
+        assert met == 0
+
+
+def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> None:
+    signatures = Signatures(Choices(bands=Filter(k=64, s=1)))
+    base, met = text_of(1, 300), 0
+    made = [signatures.of(Page("u", text=" ".join([*base[: 20 * n], *text_of(n + 2, 300)]))) for n in range(12)]
+    sketches = [each.sketches for each in made if each.sketches is not None]
+    for a, b in combinations(sketches, 2):
+        meet = (a.bands == b.bands).any()
+        assert shares_band(pack_sketch(a), pack_sketch(b), signatures.choices.bands) == meet
+        met += meet
+    assert 0 < met < 66
+
+
+# What is packed
+
+
+@given(words=sketches)
+def test_a_packed_sketch_is_as_long_as_it_says(words: NDArray[np.uint64]) -> None:
+    assert is_packed(words)
+    assert not is_packed(words[:-1])
+    assert not is_packed(np.append(words, np.uint64(7)))
+
+
+@given(words=hnp.arrays(np.uint64, st.integers(0, 3)))
+def test_of_any_words_it_can_be_said_whether_they_are_packed(words: NDArray[np.uint64]) -> None:
+    if is_packed(words):
+        _, values = sample_values(words)
+        assert values.size <= words.size - 1

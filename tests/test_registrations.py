@@ -1,4 +1,4 @@
-"""Registrations and the columns of documents: what comes back, how messages are cut, what is refused."""
+"""Registrations and skipped pages: what comes back, how messages are cut, what is refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,28 +8,33 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.document_columns import BATCH_BYTES, split
+from neardup.document_columns import BATCH_BYTES
 from neardup.errors import Corrupt, WireError
-from neardup.registrations import (
-    Registrations,
-    batch_of,
-    read_registrations,
-    read_skipped,
-    write_registrations,
-    write_skipped,
+from neardup.registrations import Registrations, read_registrations, read_skipped, write_skipped
+from neardup.types import BatchId, Document, DocumentId, SkippedPage
+from tests.documents import (
+    KAFKA_MESSAGE_BYTES,
+    LONG_URLS,
+    anything,
+    batches,
+    body_of,
+    document,
+    documents,
+    places,
+    plain,
+    registrations_of,
+    utf8,
 )
-from neardup.types import BatchId, Document, SkippedPage
-from tests.documents import KAFKA_MESSAGE_BYTES, anything, batches, body_of, document, documents, places, plain, utf8
 
 BATCH = BatchId(2, 10, 19)
 COLUMNS = ("id", "url", "fetched_at", "fingerprint", "checksums", "size", "sketch", "words", "note")
-FUZZED = [*(name for name in COLUMNS if name != "checksums"), "batch", "expected"]
+FUZZED = [*COLUMNS, "batch", "expected"]
 skipped_pages = st.builds(SkippedPage, id=places, url=utf8, fetched_at=st.none() | utf8, reason=utf8)
 
 
 def body(**changes: Any) -> dict[str, Any]:
     """A message of two documents, some columns replaced."""
-    [message] = write_registrations(BATCH, [0, 3], [document(0, 1), document(1, 2, note="cut")], "plan")
+    [message] = registrations_of([document(0, 1), document(1, 2, note="cut")], batch=BATCH, expected=[0, 3])
     return body_of(message, "registrations") | changes
 
 
@@ -48,7 +53,7 @@ def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
 def test_documents_come_back_in_order_with_who_will_answer(
     batch: BatchId, expected: list[int], some: list[Document]
 ) -> None:
-    messages = list(write_registrations(batch, expected, some, "plan"))
+    messages = registrations_of(some, batch=batch, expected=expected)
     assert len(messages) == (1 if some else 0)
     got = read_all(messages)
     assert values(got) == [plain(each) for each in some]
@@ -59,7 +64,7 @@ def test_documents_come_back_in_order_with_who_will_answer(
 
 
 def test_a_document_does_not_keep_its_message_in_memory() -> None:
-    [registrations] = read_all(list(write_registrations(BATCH, [0], [document(0, 1)], "plan")))
+    [registrations] = read_all(registrations_of([document(0, 1)]))
     assert registrations.documents[0].sketch.base is None
 
 
@@ -68,7 +73,7 @@ def test_many_documents_are_split_into_messages_of_about_512_kb(length: int) -> 
     one = document(0, 1, url="u" * length)
     bytes_each = one.sketch.nbytes + length + 120
     some = [replace(one, id=one.id._replace(offset=offset)) for offset in range(3 * BATCH_BYTES // bytes_each)]
-    messages = list(write_registrations(BATCH, [1, 2], some, "plan"))
+    messages = registrations_of(some, batch=BATCH, expected=[1, 2])
     assert len(messages) > 1
     got = read_all(messages)
     assert values(got) == [plain(each) for each in some]
@@ -83,18 +88,9 @@ def test_many_documents_are_split_into_messages_of_about_512_kb(length: int) -> 
 def test_text_beyond_ascii_does_not_make_messages_larger_than_kafka_takes(text: str) -> None:
     one = document(0, 1, url=text, note=text)
     some = [replace(one, fetched_at=text[:1000], id=one.id._replace(offset=offset)) for offset in range(60)]
-    messages = list(write_registrations(BATCH, range(500), some, "plan"))
+    messages = registrations_of(some, expected=range(500))
     assert values(read_all(messages)) == [plain(each) for each in some]
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
-
-
-@given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
-def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
-    runs = [list(run) for run in split(sizes, lambda size: size)]
-    assert [size for run in runs for size in run] == sizes
-    for number, run in enumerate(runs):
-        assert sum(run[:-1]) <= BATCH_BYTES
-        assert sum(run) > BATCH_BYTES or number == len(runs) - 1
 
 
 # Skipped pages
@@ -102,24 +98,51 @@ def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
 
 @given(some=st.lists(skipped_pages, max_size=5))
 def test_skipped_pages_come_back(some: list[SkippedPage]) -> None:
-    assert read_skipped(body_of(write_skipped(some), "skipped")) == some
+    assert [each for message in write_skipped(some) for each in read_skipped(body_of(message, "skipped"))] == some
 
 
-@pytest.mark.parametrize("pages", [None, 5, [5], [[1, 2, 3]], [[1, 2, 3, "u", None, "r", "one more"]]])
+@pytest.mark.parametrize("url", LONG_URLS)
+def test_skipped_pages_with_long_urls_stay_below_what_kafka_takes(url: str) -> None:
+    some = [SkippedPage(DocumentId(n, 0, n), url, None, "too short") for n in range(200)]
+    messages = list(write_skipped(some))
+    assert max(map(len, messages)) <= BATCH_BYTES + len(url.encode()) + 1024 < KAFKA_MESSAGE_BYTES
+    assert [each for message in messages for each in read_skipped(body_of(message, "skipped"))] == some
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        None, 5, [5], [[1, 2, 3]], [[1, 2, 3, "u", None, "r", "one more"]], [[1, 2, 3, 5, None, "r"]],
+        [[1, 2, 3, "u", 5, "r"]], [[1, 2, 3, "u", None, None]], [[2**63, 2, 3, "u", None, "r"]],
+        [[1, "2", 3, "u", None, "r"]], [[1, 2, 3.0, "u", None, "r"]],
+    ],
+)  # fmt: skip
 def test_rows_that_are_no_skipped_pages_are_corrupt(pages: Any) -> None:
-    with pytest.raises(Corrupt, match="expected skipped pages"):
+    with pytest.raises(Corrupt, match="expected"):
         read_skipped({"pages": pages})
-    with pytest.raises(Corrupt):
+
+
+def test_no_rows_at_all_are_no_skipped_pages() -> None:
+    with pytest.raises(Corrupt, match="expected skipped pages"):
         read_skipped({})
+
+
+@given(pages=anything | st.lists(st.lists(anything, min_size=6, max_size=6), max_size=3))
+def test_whatever_skipped_pages_are_nothing_but_corrupt_is_raised(pages: Any) -> None:
+    try:
+        got = read_skipped({"pages": pages})
+    except Corrupt:
+        return
+    assert [each for message in write_skipped(got) for each in read_skipped(body_of(message, "skipped"))] == got
 
 
 # What cannot be read
 
 
-@pytest.mark.parametrize("value", [None, 5, "abc", [1, 2], [1, 2, 3, 4], [1, 2, "3"], [1.0, 2, 3], np.zeros(3)])
-def test_a_batch_that_is_not_three_whole_numbers_is_corrupt(value: Any) -> None:
+@pytest.mark.parametrize("batch", [None, [1, 2], [0, 1, 2**63], [0, 1.0, 2]])
+def test_another_batch_is_corrupt(batch: Any) -> None:
     with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
-        batch_of(value)
+        read_registrations(body(batch=batch))
 
 
 @pytest.mark.parametrize("value", [None, 5, [1, 2], np.zeros(2), np.zeros(2, np.int32), np.zeros((2, 2), np.int64)])
@@ -137,7 +160,7 @@ def test_a_missing_column_is_corrupt(column: str) -> None:
     assert str(sorted(short)) in str(raised.value)
 
 
-@pytest.mark.parametrize("column", [name for name in COLUMNS if name != "checksums"])
+@pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_of_another_length_is_corrupt(column: str) -> None:
     whole = body()[column]
     for changed in (whole[:1], whole[:0], [*whole, *whole] if isinstance(whole, list) else np.concatenate([whole] * 2)):
@@ -178,6 +201,29 @@ def test_sketches_of_another_length_than_said_are_corrupt() -> None:
         read_registrations(body(words=words + np.array([1, 0])))
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_another_number_of_checksums_than_documents_is_corrupt(rows: int) -> None:
+    with pytest.raises(Corrupt, match=f"expected 2 rows of checksums, got {rows}"):
+        read_registrations(body(checksums=np.zeros((rows, 48), np.uint8)))
+
+
+@pytest.mark.parametrize(
+    "sketches",
+    [
+        [[], [0]],
+        [[1 << 8], [0]],
+        [[1 << 32], [0]],
+        [[0, 7], [0]],
+        [[2**64 - 1], [0]],
+    ],
+    ids=["empty", "no values", "no sample", "one word more", "all bits"],
+)
+def test_a_sketch_that_is_not_as_long_as_it_says_is_corrupt(sketches: list[list[int]]) -> None:
+    sketch = np.array([word for each in sketches for word in each], np.uint64)
+    with pytest.raises(Corrupt, match="expected a packed sketch for every document"):
+        read_registrations(body(sketch=sketch, words=np.array([len(each) for each in sketches], np.int64)))
+
+
 @given(changes=st.dictionaries(st.sampled_from(FUZZED), anything, max_size=4))
 @example(changes={"url": "ab", "fetched_at": "cd"})
 def test_whatever_the_columns_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
@@ -186,5 +232,5 @@ def test_whatever_the_columns_are_nothing_but_wire_errors_is_raised(changes: dic
     except WireError:
         return
     # What passes can be sent again, and so be stored.
-    [again] = write_registrations(got.batch, got.expected, got.documents, "plan")
-    assert values(read_all([again])) == values([got])
+    again = registrations_of(got.documents, batch=got.batch, expected=got.expected)
+    assert values(read_all(again)) == values([got])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from neardup.aggregator import Aggregator
 from neardup.featurizer import Featurizer
+from neardup.featurizing import Featurizing
 from neardup.log import Output
 from neardup.log.memory import MemoryRecord
 from neardup.planning import plan_of
@@ -39,7 +40,10 @@ class Wired:
         self.rejected: list[type[Exception]] = []
         self.verdicts: list[Verdict] = []
         self._featurizer = Featurizer(
-            signatures=Signatures(Choices.of(settings)), plan=self.plan, topics=self.topics, owners=settings.owners
+            featurizing=Featurizing(Signatures(Choices.of(settings)), None),
+            plan=self.plan,
+            topics=self.topics,
+            owners=settings.owners,
         )
         self.owners = [aggregator(settings, number, directory)[0] for number in range(settings.owners)]
         self._stages: dict[tuple[str, int], Stage] = {}

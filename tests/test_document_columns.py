@@ -1,0 +1,64 @@
+"""The columns of documents: joined, taken apart and cut, they are still the columns of those documents."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.document_columns import BATCH_BYTES, columns_of, documents_of, joined, split, split_rows, taken
+from neardup.errors import Corrupt
+from neardup.types import Document
+from tests.documents import anything, document, documents, plain
+
+
+def values(some: list[Document]) -> list[tuple[Any, ...]]:
+    return [plain(each) for each in some]
+
+
+@given(lots=st.lists(st.lists(documents, max_size=4), min_size=1, max_size=4))
+def test_joined_columns_are_those_of_all_documents_in_order(lots: list[list[Document]]) -> None:
+    got = documents_of(joined([columns_of(some) for some in lots]))
+    assert values(got) == [plain(each) for some in lots for each in some]
+
+
+@given(some=st.lists(documents, min_size=1, max_size=6), data=st.data())
+def test_taken_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=8))
+    assert values(documents_of(taken(columns_of(some), rows))) == [plain(some[row]) for row in rows]
+
+
+@given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
+def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
+    runs = [list(run) for run in split(sizes, lambda size: size)]
+    assert [size for run in runs for size in run] == sizes
+    for number, run in enumerate(runs):
+        assert sum(run[:-1]) <= BATCH_BYTES
+        assert sum(run) > BATCH_BYTES or number == len(runs) - 1
+
+
+@pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
+def test_rows_are_cut_by_how_long_their_text_may_get(column: str) -> None:
+    columns = columns_of([document(offset, 1) for offset in range(20)]) | {column: ["x" * 20_000] * 20}
+    rows = list(range(19, -1, -2))
+    runs = [list(run) for run in split_rows(columns, rows)]
+    assert [row for run in runs for row in run] == rows
+    # 80 KB a row when a character takes four bytes: seven are more than half a megabyte.
+    assert [len(run) for run in runs] == [7, 3]
+
+
+def test_documents_without_a_sketch_are_read_only_where_they_may_be() -> None:
+    columns = columns_of([document(0, 1)])
+    columns |= {"sketch": columns["sketch"][:0], "words": columns["words"] * 0}
+    assert documents_of(columns, sketched=False)[0].sketch.size == 0
+    with pytest.raises(Corrupt, match="expected a packed sketch for every document"):
+        documents_of(columns)
+
+
+@given(changes=st.dictionaries(st.sampled_from(sorted(columns_of([]))), anything, min_size=1), sketched=st.booleans())
+def test_whatever_the_columns_are_nothing_but_corrupt_is_raised(changes: dict[str, Any], sketched: bool) -> None:
+    try:
+        got = documents_of(columns_of([document(0, 1), document(1, 2)]) | changes, sketched=sketched)
+    except Corrupt:
+        return
+    assert all(isinstance(each.url, str) for each in got)

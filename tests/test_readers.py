@@ -1,0 +1,90 @@
+"""Every reader of a message: whatever well-formed body comes, nothing but a WireError or WrongPlan is raised."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup import dead_letters, wire
+from neardup.answers import Answers, read_answers, write_answers
+from neardup.checking import require_plan
+from neardup.control import Forget, orders, read_order
+from neardup.document_batches import Settled, read_documents, write_documents
+from neardup.errors import WireError, WrongPlan
+from neardup.probes import Probes, read_probes, write_probes
+from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
+from neardup.registrations import read_registrations, read_skipped, write_skipped
+from neardup.types import BatchId, DeadLetter, DocumentId, SkippedPage
+from tests.documents import anything, document, int64, no_array, registrations_of, utf8
+
+PLAN = "plan"
+PARTITIONS = 3
+BATCH = BatchId(0, 0, 1)
+WORDS = np.arange(2, dtype=np.uint64)
+
+
+def planned(read: Callable[[dict[str, Any]], Any], kind: str) -> Callable[[bytes], None]:
+    """As an owner reads its inbox."""
+
+    def reader(value: bytes) -> None:
+        body = wire.decode(value, kind)
+        require_plan(body, PLAN)
+        read(body)
+
+    return reader
+
+
+READERS: dict[str, Callable[[bytes], Any]] = {
+    "registrations": planned(read_registrations, "registrations"),
+    "skipped": lambda value: read_skipped(wire.decode(value, "skipped")),
+    "probes": lambda value: read_probes(value, PLAN),
+    "answers": planned(lambda body: read_answers(body, PARTITIONS), "answers"),
+    "questions": planned(read_questions, "questions"),
+    "evidence": planned(read_evidence, "evidence"),
+    "control": lambda value: read_order(wire.decode(value, "control")),
+    "documents": read_documents,
+    "dead-letter": dead_letters.decode,
+}
+GOOD: dict[str, bytes | None] = {
+    "registrations": registrations_of([document(0, 1), document(1, 2)])[0],
+    "skipped": next(write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])),
+    "probes": write_probes(Probes(BATCH, WORDS, WORDS, np.zeros((2, 64), np.uint8)), PLAN),
+    "answers": write_answers(Answers(1, (BATCH,), WORDS, WORDS), PLAN),
+    "questions": next(write_questions([Question(document(0, 1), {7: 1, 8: 3})], 0, PLAN)),
+    "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, 5, None)], PLAN)),
+    "control": orders(Forget("u"), "inbox", 1)[0].value,
+    "documents": next(write_documents([Settled(document(0, 1), None)])),
+    "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
+}
+
+nested = st.recursive(
+    anything, lambda inner: st.lists(inner, max_size=7) | st.dictionaries(utf8, inner, max_size=3), max_leaves=12
+)
+EASY = {"plan": no_array, "partition": int64 | st.text() | st.none()}
+"""An array for a plan and other things for a partition are in tests/test_aggregator.py: they still get through."""
+
+
+def test_every_kind_has_a_reader_that_reads_what_is_written() -> None:
+    assert READERS.keys() == GOOD.keys() == wire.SCHEMAS.keys()
+    for kind, read in READERS.items():
+        good = GOOD[kind]
+        assert good is not None
+        read(good)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@given(data=st.data())
+def test_whatever_a_body_is_nothing_but_wire_errors_and_wrong_plans_are_raised(kind: str, data: st.DataObject) -> None:
+    body = wire.decode(GOOD[kind], kind)
+    names = st.sampled_from(sorted(body))
+    for name in data.draw(st.sets(names, min_size=1, max_size=3)):
+        body[name] = data.draw(EASY.get(name, nested), label=name)
+    for name in data.draw(st.sets(names, max_size=1)):
+        del body[name]
+    body |= data.draw(st.dictionaries(utf8, no_array, max_size=1))
+    with contextlib.suppress(WireError, WrongPlan):
+        READERS[kind](wire.encode(kind, body))
