@@ -57,7 +57,7 @@ class Aggregator(Stage):
         self._settings = settings
         self._topics = Topics.under(settings.prefix)
         self._plan = plan
-        self._bands = Choices.of(settings).bands if plan.bands else None
+        self._choices = Choices.of(settings)
         self._routing = Routing(plan)
         self._partition = partition
         self._identity = identity
@@ -80,7 +80,7 @@ class Aggregator(Stage):
             number=self._partition,
             owners=self._settings.owners,
             k=self._plan.k,
-            bands=self._bands,
+            bands=self._choices.bands if self._plan.bands else None,
             thresholds=Thresholds.of(self._settings),
             most_variants=self._settings.variants,
             most_candidates=self._settings.candidates,
@@ -115,13 +115,13 @@ class Aggregator(Stage):
             require_plan(body, self._plan.digest)
         match kind:
             case "registrations":
-                return read_registrations(body)
+                return read_registrations(body, self._plan.partitions, self._choices.m)
             case "skipped":
                 return read_skipped(body)
             case "answers":
                 return read_answers(body, self._plan.partitions)
             case "questions":
-                return read_questions(body)
+                return read_questions(body, self._settings.owners, self._choices.m)
             case "evidence":
                 return read_evidence(body)
         return read_order(body)

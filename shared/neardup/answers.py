@@ -41,7 +41,8 @@ def read_answers(body: dict[str, Any], partitions: int) -> Answers:
     partition, batches, query, found = (body.get(name) for name in ("partition", "batches", "query", "found"))
     columns = (query, found)
     if (
-        partition not in range(partitions)
+        not isinstance(partition, int)
+        or partition not in range(partitions)
         or not _is_array(batches, np.int64, 2)
         or not all(_is_array(column, np.uint64, 1) for column in columns)
         or batches.shape[1] != 3  # type: ignore[union-attr]
@@ -49,7 +50,6 @@ def read_answers(body: dict[str, Any], partitions: int) -> Answers:
     ):
         raise Corrupt(f"expected partition, batches and pairs of fingerprints, got {sorted(body)}")
     assert isinstance(batches, np.ndarray)
-    assert isinstance(partition, int)
     return Answers(partition, tuple(BatchId(*row) for row in batches.tolist()), query, found)  # type: ignore[arg-type]
 
 

@@ -11,9 +11,10 @@ _UINT64 = range(2**64)
 
 def require_plan(body: dict[str, Any], plan: str) -> None:
     """Raise WrongPlan unless the message was made with this plan."""
-    if body.get("plan") != plan:
+    got = body.get("plan")
+    if not isinstance(got, str) or got != plan:
         raise WrongPlan(
-            f"expected a message made with plan {plan}, got {body.get('plan')!r}: give every service the same settings"
+            f"expected a message made with plan {plan}, got {got!r}: give every service the same settings"
         )
 
 

@@ -40,7 +40,7 @@ def read_documents(value: bytes | None) -> list[Settled]:
     body = wire.decode(value, "documents")
     return [
         Settled(document, match)
-        for document, match in zip(documents_of(body, sketched=False), _matches(body), strict=True)
+        for document, match in zip(documents_of(body, None), _matches(body), strict=True)
     ]
 
 

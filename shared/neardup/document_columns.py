@@ -90,12 +90,15 @@ def split_rows(columns: dict[str, Any], rows: Sequence[int]) -> Iterator[Sequenc
     return split(rows, size)
 
 
-def documents_of(body: dict[str, Any], *, sketched: bool = True) -> list[Document]:
-    """The documents back. Raises Corrupt when the columns are not those of documents, each with a sketch if it must."""
+def documents_of(body: dict[str, Any], mips: int | None) -> list[Document]:
+    """The documents back. Raises Corrupt when the columns are not those of documents.
+
+    `mips`: every document must have a sketch with so many MIPs values; None if it need not have one.
+    """
     try:
         documents = _documents(body)
-        if sketched and not all(is_packed(each.sketch) for each in documents):
-            raise Corrupt("expected a packed sketch for every document")
+        if mips is not None and not all(is_packed(each.sketch, mips) for each in documents):
+            raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
         return documents
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error

@@ -32,12 +32,12 @@ def pack_sketch(sketches: Sketches) -> NDArray[np.uint64]:
     return packed
 
 
-def is_packed(words: NDArray[np.uint64]) -> bool:
-    """Whether the array has as many words as its header says."""
+def is_packed(words: NDArray[np.uint64], m: int) -> bool:
+    """Whether the array is a sketch with m MIPs values, and has as many words as its header says."""
     if not words.size:
         return False
     header = int(words[0])
-    return words.size == 1 + ((header >> 8 & 0xFFFF) + 7) // 8 + (header >> 32)
+    return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32)
 
 
 def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:

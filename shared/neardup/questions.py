@@ -58,9 +58,12 @@ def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Ite
         )
 
 
-def read_questions(body: dict[str, Any]) -> tuple[int, list[Question]]:
-    """(asker, questions) from the body of a message. Raises Corrupt."""
-    documents = documents_of(body)
+def read_questions(body: dict[str, Any], owners: int, mips: int) -> tuple[int, list[Question]]:
+    """(asker, questions) from a message, in a deployment of so many owners and MIPs values. Raises Corrupt."""
+    documents = documents_of(body, mips)
+    asker = body.get("asker")
+    if not isinstance(asker, int) or asker not in range(owners):
+        raise Corrupt(f"expected an owner below {owners}, got {asker!r}")
     try:
         questions = [Question(document, {}) for document in documents]
         columns = zip(body["number"].tolist(), body["candidate"].tolist(), body["found_by"], strict=True)
@@ -68,7 +71,7 @@ def read_questions(body: dict[str, Any]) -> tuple[int, list[Question]]:
             if number not in range(len(questions)):
                 raise Corrupt(f"expected the number of a document below {len(questions)}, got {number!r}")
             questions[number].candidates[word_of(candidate)] = mask_of(found_by)
-        return document_of([0, body["asker"], 0]).partition, questions
+        return asker, questions
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of questions, got {sorted(body)}: {error!r}") from error
 

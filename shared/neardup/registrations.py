@@ -35,9 +35,10 @@ def write_registrations(
         yield wire.encode("registrations", head | taken(documents, some))
 
 
-def read_registrations(body: dict[str, Any]) -> Registrations:
-    """The body of a message. Raises WireError."""
-    return Registrations(batch_of(body.get("batch")), _partitions(body.get("expected")), documents_of(body))
+def read_registrations(body: dict[str, Any], partitions: int, mips: int) -> Registrations:
+    """The body of a message, in a deployment of so many shard partitions and MIPs values. Raises WireError."""
+    expected = _partitions(body.get("expected"), partitions)
+    return Registrations(batch_of(body.get("batch")), expected, documents_of(body, mips))
 
 
 def write_skipped(pages: Sequence[SkippedPage]) -> Iterator[bytes]:
@@ -58,7 +59,9 @@ def read_skipped(body: dict[str, Any]) -> list[SkippedPage]:
         raise Corrupt(f"expected skipped pages, got {sorted(body)}: {error!r}") from error
 
 
-def _partitions(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1:
-        raise Corrupt(f"expected shard partitions as int64, got {value!r}")
+def _partitions(value: Any, count: int) -> tuple[int, ...]:
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1 or not value.size:
+        raise Corrupt(f"expected some shard partitions as int64, got {value!r}")
+    if value.min() < 0 or value.max() >= count:
+        raise Corrupt(f"expected shard partitions below {count}, got {value.tolist()}")
     return tuple(value.tolist())
