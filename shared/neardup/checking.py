@@ -13,9 +13,7 @@ def require_plan(body: dict[str, Any], plan: str) -> None:
     """Raise WrongPlan unless the message was made with this plan."""
     got = body.get("plan")
     if not isinstance(got, str) or got != plan:
-        raise WrongPlan(
-            f"expected a message made with plan {plan}, got {got!r}: give every service the same settings"
-        )
+        raise WrongPlan(f"expected a message made with plan {plan}, got {got!r}: give every service the same settings")
 
 
 def batch_of(value: Any) -> BatchId:

@@ -109,12 +109,12 @@ class Directory:
     def of_url(self, url: str) -> Iterator[tuple[int, DocumentId]]:
         """(fingerprint, id) of every document of a url, and perhaps of one whose url has the same hash."""
         prefix = _url_prefix(url)
-        for key, _ in list(self._store.scan(prefix)):
+        for key, _ in self._store.scan(prefix):
             yield _place(key[len(prefix) :])
 
     def older_than(self, before: int) -> Iterator[tuple[int, DocumentId, bytes]]:
         """(fingerprint, id, hash of the url) of every document whose page came before this time. Reads everything."""
-        for key, _ in list(self._store.scan(b"U")):
+        for key, _ in self._store.scan(b"U"):
             fingerprint, document = _place(key[9:])
             if document.timestamp < before:
                 yield fingerprint, document, key[1:9]
@@ -129,7 +129,7 @@ class Directory:
 
     def forget_contents(self, is_gone: Callable[[DocumentId], bool]) -> None:
         """Drop such documents from the firsts by content. Reads them all."""
-        for key, packed in list(self._store.scan(b"C")):
+        for key, packed in self._store.scan(b"C"):
             if is_gone(DocumentId(*msgpack.unpackb(packed)[0])):
                 self._store.delete(key)
 

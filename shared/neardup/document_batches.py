@@ -38,10 +38,7 @@ def write_documents(settled: Sequence[Settled]) -> Iterator[bytes]:
 def read_documents(value: bytes | None) -> list[Settled]:
     """The documents of a message. Raises WireError."""
     body = wire.decode(value, "documents")
-    return [
-        Settled(document, match)
-        for document, match in zip(documents_of(body, None), _matches(body), strict=True)
-    ]
+    return [Settled(document, match) for document, match in zip(documents_of(body, None), _matches(body), strict=True)]
 
 
 def _light(settled: Settled) -> Document:

@@ -60,8 +60,9 @@ class Joins:
         return len(self._joins)
 
     def oldest(self) -> int | None:
-        """The timestamp of the earliest page that waits."""
-        return min((each.document.timestamp for each in (*self._batches_of, *self._asked)), default=None)
+        """The timestamp of the page that waits longest, by when it came to wait."""
+        longest = [next(iter(waiting)) for waiting in (self._batches_of, self._asked) if waiting]
+        return min((each.document.timestamp for each in longest), default=None)
 
     def add(self, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
         """A document waits for these shard partitions to answer for this batch; unless it already asks for evidence."""

@@ -52,7 +52,7 @@ PENDING_BATCHES = Gauge(
     "neardup_pending_batches", "Batches that a shard partition has still to answer for, per owner.", ["partition"]
 )
 OLDEST_PENDING = Gauge(
-    "neardup_oldest_pending_seconds", "Age of the earliest page that waits, when last looked, per owner.", ["partition"]
+    "neardup_oldest_pending_seconds", "Age of the page that waits longest, when last looked, per owner.", ["partition"]
 )
 CAPPED_CANDIDATES = Counter(
     "neardup_capped_candidates_total", "Candidates not compared because a page had too many; the nearest are."

@@ -160,7 +160,11 @@ class Settings:
     codec: str = _setting("plain", _choice("plain", "elias-fano", "huffman"), "of the runs of a table")
     most_matches: int = _setting(1000, _whole(1, 10**6), "of a fingerprint in a table, the nearest are kept")
     common_bucket: int = _setting(1000, _whole(2, 10**6), "documents in a bucket from which on it is ignored")
-    ttl_hours: float = _setting(0.0, _seconds(0, 10**6), "how long shards remember a fingerprint; 0: for ever")
+    ttl_hours: float = _setting(
+        0.0,
+        Check("hours from 0 on", float, lambda value: value >= 0),
+        "how long shards remember a fingerprint; 0: for ever",
+    )
     near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
     contained: float = _setting(0.9, _share(), "a page is contained in another with this much of it")
     variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")

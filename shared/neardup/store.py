@@ -67,7 +67,7 @@ class Store:
         self._changes[key] = None
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile may be missed."""
+        """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile are missed."""
         changed = {key: value for key, value in self._changes.items() if key.startswith(prefix)}
         for key, value in cast(Iterator[tuple[bytes, bytes]], self._db.items(from_key=prefix)):
             if not key.startswith(prefix):
