@@ -270,6 +270,7 @@ CORRUPT = {
     "answers of a partition that is an array": changed("answers", partition=np.zeros(2)),
     "a question about a document before the first": changed("questions", number=np.array([-1], np.int64)),
     "an infinite asker": changed("questions", asker=float("inf")),
+    "an asker that is no whole number": changed("questions", asker=0.0),
     "an asker that is no owner": changed("questions", asker=ONE.owners),
     "an asker below zero": changed("questions", asker=-1),
     "a candidate that is no whole number": changed("questions", candidate=np.array([7.0])),
