@@ -128,12 +128,14 @@ utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 places = st.builds(DocumentId, int64, int64, int64)
 batches = st.builds(BatchId, int64, int64, int64)
 checksum = st.binary(min_size=CHECKSUM_BYTES, max_size=CHECKSUM_BYTES)
-sketches = st.builds(
-    comparing.pack,
-    st.integers(0, 63),
-    hnp.arrays(np.uint32, st.integers(0, 20)),
-    hnp.arrays(np.uint64, st.integers(0, 9)),
-)
+
+
+def sketches(m: int = M) -> st.SearchStrategy[NDArray[np.uint64]]:
+    """Packed sketches with so many MIPs values."""
+    exponents, sample = st.integers(0, 63), hnp.arrays(np.uint64, st.integers(0, 9))
+    return st.builds(comparing.pack, exponents, hnp.arrays(np.uint32, m), sample)
+
+
 documents = st.builds(
     Document,
     id=places,
@@ -142,7 +144,7 @@ documents = st.builds(
     fingerprint=word,
     checksums=st.builds(Checksums, checksum, checksum, checksum),
     size=int64,
-    sketch=sketches,
+    sketch=sketches(),
     note=st.none() | utf8,
 )
 matches = st.builds(

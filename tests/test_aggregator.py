@@ -258,28 +258,55 @@ def changed(kind: str, **changes: Any) -> bytes:
     return wire.encode(kind, wire.decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
 
 
-POISON = {
+def sketched(kind: str, *words: int) -> bytes:
+    """A good message of a kind but for the sketch of its only document."""
+    return changed(kind, sketch=np.array(words, np.uint64), words=np.array([len(words)], np.int64))
+
+
+CORRUPT = {
     "answers of a partition outside the plan": changed("answers", partition=plan_of(ONE).partitions),
     "answers of a partition below zero": changed("answers", partition=-1),
+    "answers of a partition that is no whole number": changed("answers", partition=0.0),
+    "answers of a partition that is an array": changed("answers", partition=np.zeros(2)),
     "a question about a document before the first": changed("questions", number=np.array([-1], np.int64)),
     "an infinite asker": changed("questions", asker=float("inf")),
+    "an asker that is no whole number": changed("questions", asker=0.0),
+    "an asker that is no owner": changed("questions", asker=ONE.owners),
+    "an asker below zero": changed("questions", asker=-1),
     "a candidate that is no whole number": changed("questions", candidate=np.array([7.0])),
-    "a question without a sketch": changed("questions", sketch=NOTHING, words=np.zeros(1, np.int64)),
+    "a question without a sketch": sketched("questions"),
+    "a question with a sketch without values": sketched("questions", 0),
+    "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
     "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
     "evidence about no fingerprint": changed("evidence", rows=[[1, 2, 3, "x", 5, None]]),
     "evidence about a match that is none": changed("evidence", rows=[[1, 2, 3, 4, 5, "match"]]),
     "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
-    "more checksums than documents": changed("registrations", checksums=np.zeros((2, 48), np.uint8)),
-    "no sketch": changed("registrations", sketch=NOTHING, words=np.zeros(1, np.int64)),
-    "a sketch shorter than it says": changed(
-        "registrations", sketch=ASKING.sketch[:-1], words=np.array([ASKING.sketch.size - 1], np.int64)
+    "no partition that will answer": changed("registrations", expected=np.empty(0, np.int64)),
+    "a partition outside the plan that will answer": changed(
+        "registrations", expected=np.array([0, plan_of(ONE).partitions], np.int64)
     ),
+    "a partition below zero that will answer": changed("registrations", expected=np.array([-1, 0], np.int64)),
+    "more checksums than documents": changed("registrations", checksums=np.zeros((2, 48), np.uint8)),
+    "no sketch": sketched("registrations"),
+    "a sketch shorter than it says": sketched("registrations", *ASKING.sketch[:-1].tolist()),
+    "a sketch without values": sketched("registrations", 0),
+    "a sketch of one value": sketched("registrations", 1 << 8, 5),
 }
+WRONG_PLAN = {
+    "no plan": changed("registrations", plan=None),
+    "a plan that is an array": changed("answers", plan=np.zeros(2)),
+    "a plan in a list": changed("questions", plan=[plan_of(ONE).digest]),
+}
+POISON = [
+    pytest.param(poison, reason, id=name)
+    for reason, some in (("corrupt", CORRUPT), ("wrong-plan", WRONG_PLAN))
+    for name, poison in some.items()
+]
 
 
-@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+@pytest.mark.parametrize(("poison", "reason"), POISON)
 def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_rest_goes_on(
-    tmp_path: Path, poison: bytes
+    tmp_path: Path, poison: bytes, reason: str
 ) -> None:
     plan = plan_of(ONE).digest
     stage, _ = aggregator(ONE, 0, tmp_path)
@@ -288,40 +315,12 @@ def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_res
     stage.close()
     letters = [dead_letters.decode(each.value) for each in dead_letters.dead_letters(waves.rejected, "aggregator", "d")]
     assert [(each.offset, each.reason, each.value) for each in letters] == [
-        (0, "corrupt", poison),
-        (2, "corrupt", poison),
+        (0, reason, poison),
+        (2, reason, poison),
     ]
     assert all(each.detail.startswith("expected ") for each in letters)
     [verdict] = verdicts_of(outputs_to(waves, "t.verdicts"))
     assert (verdict.document, verdict.verdict) == ("0:0", Kind.UNIQUE)
-
-
-def sketched(offset: int, *words: int) -> bytes:
-    sketch = np.array(words, np.uint64)
-    return registration(replace(document(offset, offset), sketch=sketch))
-
-
-ESCAPES = {
-    "a partition that is no whole number": [changed("answers", partition=0.0)],
-    "a partition that is an array": [changed("answers", partition=np.zeros(2))],
-    "a plan that is an array": [changed("answers", plan=np.zeros(2))],
-    "an asker that is no owner": [changed("questions", asker=1)],
-    "an asker below zero": [changed("questions", asker=-1)],
-    "sketches without values": [sketched(7, 0), sketched(8, 0)],
-    "sketches of another length": [sketched(7, 1 << 8, 5)],
-}
-
-
-@pytest.mark.xfail(strict=True, reason="passes the readers, and then stops the worker or is sent where nobody is")
-@pytest.mark.parametrize("poison", ESCAPES.values(), ids=ESCAPES.keys())
-def test_nothing_that_came_stops_an_owner(tmp_path: Path, poison: list[bytes]) -> None:
-    stage, _ = aggregator(ONE, 0, tmp_path)
-    try:
-        stage.process(records([MESSAGES["registrations"](plan_of(ONE).digest)]))
-        waves = stage.process(records(poison, first=1))
-    finally:
-        stage.close()
-    assert [rejection.record.offset for rejection in waves.rejected] == list(range(1, 1 + len(poison)))
 
 
 # Restarts

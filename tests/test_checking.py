@@ -96,11 +96,24 @@ def test_a_message_of_the_same_plan_passes() -> None:
     require_plan({"plan": "one"}, "one")
 
 
-@pytest.mark.parametrize("body", [{}, {"plan": None}, {"plan": "another"}, {"plan": 5}, {"plan": ["one"]}], ids=repr)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"plan": None}, {"plan": "another"}, {"plan": 5}, {"plan": b"one"}, {"plan": ["one"]},
+        {"plan": np.zeros(2)}, {"plan": np.array("one")},
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_a_message_of_another_plan_is_refused_with_both(body: dict[str, Any]) -> None:
     with pytest.raises(WrongPlan, match="expected a message made with plan one, got ") as raised:
         require_plan(body, "one")
     assert repr(body.get("plan")) in str(raised.value)
+
+
+@given(plan=anything)
+def test_whatever_the_plan_is_it_is_refused_unless_it_is_ours(plan: Any) -> None:
+    with pytest.raises(WrongPlan):
+        require_plan({"plan": plan}, "our plan")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The featurizer: what it registers, where, in which order, and what it asks the shards."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,13 @@ def made(
 
 def registered(waves: Waves) -> list[tuple[int, Registrations]]:
     """(owner, what it is told), in order."""
+    partitions, m = plan_of(SETTINGS).partitions, Choices.of(SETTINGS).m
     got = []
     for output in outputs_to(waves, TOPICS.inbox):
         kind, body = decode_any(output.value, ("registrations", "skipped"))
         assert output.partition is not None
         if kind == "registrations":
-            got.append((output.partition, read_registrations(body)))
+            got.append((output.partition, read_registrations(body, partitions, m)))
     return got
 
 
@@ -125,7 +127,7 @@ def test_a_document_has_the_signatures_of_its_page() -> None:
 
 
 def test_a_page_that_was_cut_says_so() -> None:
-    [cut] = documents(made(Settings(prefix="t", owners=OWNERS, page_tokens=50)).process(PAGES[:1]))
+    [cut] = documents(made(replace(SETTINGS, page_tokens=50)).process(PAGES[:1]))
     assert cut.note == "cut: tokens"
 
 

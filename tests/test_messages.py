@@ -22,6 +22,7 @@ from neardup.types import BatchId, Document, DocumentId, Relation
 from tests.documents import (
     KAFKA_MESSAGE_BYTES,
     LONG_URLS,
+    M,
     anything,
     batches,
     body_of,
@@ -31,6 +32,8 @@ from tests.documents import (
     matches,
     places,
     plain,
+    shingles,
+    sketch_of,
     utf8,
     word,
 )
@@ -38,6 +41,7 @@ from tests.documents import (
 BATCH = BatchId(0, 5, 9)
 MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, 1, DocumentId(1, 2, 3), "u")
 PARTITIONS = 20
+OWNERS = 5
 masks = st.integers(0, 2**200)
 questions = st.builds(Question, document=documents, candidates=st.dictionaries(word, masks, max_size=4))
 evidence = st.builds(Evidence, places, word, word, st.none() | matches)
@@ -143,7 +147,9 @@ def answers_body(**changes: Any) -> dict[str, Any]:
     return body_of(write_answers(ANSWERS, "plan"), "answers") | changes
 
 
-@pytest.mark.parametrize("partition", [-1, PARTITIONS, 2**63, 0.5, float("nan"), None, "1", [1]])
+@pytest.mark.parametrize(
+    "partition", [-1, PARTITIONS, 2**63, 0.0, float("nan"), None, "1", [1], np.zeros(1, np.int64), np.zeros(2)]
+)
 def test_answers_of_a_partition_outside_the_plan_are_corrupt(partition: Any) -> None:
     with pytest.raises(Corrupt, match="expected partition, batches and pairs of fingerprints"):
         read_answers(answers_body(partition=partition), PARTITIONS)
@@ -168,12 +174,13 @@ def test_columns_that_are_no_answers_are_corrupt(changes: dict[str, Any]) -> Non
         read_answers(answers_body(**changes), PARTITIONS)
 
 
-@given(changes=st.dictionaries(st.sampled_from(["batches", "query", "found"]), anything, min_size=1))
+@given(changes=st.dictionaries(st.sampled_from(["partition", "batches", "query", "found"]), anything, min_size=1))
 def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     try:
         got = read_answers(answers_body(**changes), PARTITIONS)
     except Corrupt:
         return
+    assert got.partition in range(PARTITIONS)
     assert got.query.size == got.found.size
     assert all(len(batch) == 3 for batch in got.batches)
 
@@ -181,11 +188,11 @@ def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, A
 # Questions and evidence
 
 
-@given(st.lists(questions, max_size=5), st.integers(0, 10**4))
+@given(st.lists(questions, max_size=5), st.integers(0, OWNERS - 1))
 def test_questions_come_back_with_who_asked(some: list[Question], asker: int) -> None:
     messages = list(write_questions(some, asker, "plan"))
     assert {body_of(message, "questions")["plan"] for message in messages} <= {"plan"}
-    got = [read_questions(body_of(message, "questions")) for message in messages]
+    got = [read_questions(body_of(message, "questions"), OWNERS, M) for message in messages]
     assert {who for who, _ in got} <= {asker}
     assert [(plain(each.document), each.candidates) for _, many in got for each in many] == [
         (plain(each.document), each.candidates) for each in some
@@ -200,7 +207,7 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
     messages = list(write_questions(some, 1, "plan"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
-    got = [each for message in messages for each in read_questions(body_of(message, "questions"))[1]]
+    got = [each for message in messages for each in read_questions(body_of(message, "questions"), OWNERS, M)[1]]
     assert [(each.document.id, each.candidates) for each in got] == [(each.document.id, near) for each in some]
 
 
@@ -218,18 +225,26 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
         {"found_by": ["text"]},
         {"found_by": [[1]]},
         {"found_by": None},
-        {"asker": None},
-        {"asker": "one"},
-        {"asker": float("inf")},
-        {"asker": 0.0},
-        {"asker": 2**63},
         {"url": [5]},
         {"sketch": np.zeros(0, np.uint64), "words": np.zeros(1, np.int64)},
     ],
 )
 def test_columns_that_are_no_questions_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        read_questions(questions_body(**changes))
+        read_questions(questions_body(**changes), OWNERS, M)
+
+
+@pytest.mark.parametrize("asker", [-1, OWNERS, 2**63, 0.0, float("inf"), None, "one", [0], np.zeros(2, np.int64)])
+def test_questions_of_nobody_who_owns_are_corrupt(asker: Any) -> None:
+    with pytest.raises(Corrupt, match=f"expected an owner below {OWNERS}, got "):
+        read_questions(questions_body(asker=asker), OWNERS, M)
+
+
+def test_questions_with_another_number_of_mips_values_are_corrupt() -> None:
+    asking = replace(document(0, 1), sketch=sketch_of(shingles(1, 200), m=M // 2))
+    [message] = write_questions([Question(asking, {7: 1})], 0, "plan")
+    with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values"):
+        read_questions(body_of(message, "questions"), OWNERS, M)
 
 
 def questions_body(**changes: Any) -> dict[str, Any]:
@@ -246,12 +261,12 @@ def questions_body(**changes: Any) -> dict[str, Any]:
 )
 def test_whatever_questions_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     try:
-        asker, got = read_questions(questions_body(**changes))
+        asker, got = read_questions(questions_body(**changes), OWNERS, M)
     except Corrupt:
         return
     # What passes can be sent again.
     [again] = write_questions(got, asker, "plan")
-    assert read_questions(body_of(again, "questions"))[0] == asker
+    assert read_questions(body_of(again, "questions"), OWNERS, M)[0] == asker
 
 
 @given(st.lists(evidence, max_size=6))

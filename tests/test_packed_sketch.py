@@ -16,7 +16,7 @@ from neardup.packed_sketch import LEAST_SAMPLED, compare, is_packed, pack_sketch
 from neardup.signature import KEPT, Choices, Signatures
 from neardup.sketch import mips_of, sample_of
 from neardup.types import Page
-from tests.documents import M, shingles, sketch_of, sketches, text_of
+from tests.documents import M, shingles, sketch_of, sketches, text_of, word
 
 REPEATS = 80
 
@@ -139,15 +139,22 @@ def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> No
 # What is packed
 
 
-@given(words=sketches)
-def test_a_packed_sketch_is_as_long_as_it_says(words: NDArray[np.uint64]) -> None:
-    assert is_packed(words)
-    assert not is_packed(words[:-1])
-    assert not is_packed(np.append(words, np.uint64(7)))
+@given(m=st.integers(0, 20), data=st.data())
+def test_a_packed_sketch_is_as_long_as_it_says(m: int, data: st.DataObject) -> None:
+    words = data.draw(sketches(m))
+    assert is_packed(words, m)
+    assert not is_packed(words[:-1], m)
+    assert not is_packed(np.append(words, np.uint64(7)), m)
 
 
-@given(words=hnp.arrays(np.uint64, st.integers(0, 3)))
-def test_of_any_words_it_can_be_said_whether_they_are_packed(words: NDArray[np.uint64]) -> None:
-    if is_packed(words):
+@given(words=sketches(), m=st.integers(0, 2**16).filter(lambda m: m != M))
+def test_a_sketch_with_another_number_of_mips_values_is_not_packed(words: NDArray[np.uint64], m: int) -> None:
+    assert not is_packed(words, m)
+
+
+# A header of up to 12 bits is that of an array so short; of all 64 hardly any is.
+@given(words=hnp.arrays(np.uint64, st.integers(0, 3), elements=st.integers(0, 2**12) | word), m=st.integers(0, 16))
+def test_of_any_words_it_can_be_said_whether_they_are_packed(words: NDArray[np.uint64], m: int) -> None:
+    if is_packed(words, m):
         _, values = sample_values(words)
         assert values.size <= words.size - 1

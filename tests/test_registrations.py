@@ -15,6 +15,7 @@ from neardup.types import BatchId, Document, DocumentId, SkippedPage
 from tests.documents import (
     KAFKA_MESSAGE_BYTES,
     LONG_URLS,
+    M,
     anything,
     batches,
     body_of,
@@ -27,6 +28,7 @@ from tests.documents import (
 )
 
 BATCH = BatchId(2, 10, 19)
+PARTITIONS = 500
 COLUMNS = ("id", "url", "fetched_at", "fingerprint", "checksums", "size", "sketch", "words", "note")
 FUZZED = [*COLUMNS, "batch", "expected"]
 skipped_pages = st.builds(SkippedPage, id=places, url=utf8, fetched_at=st.none() | utf8, reason=utf8)
@@ -38,8 +40,12 @@ def body(**changes: Any) -> dict[str, Any]:
     return body_of(message, "registrations") | changes
 
 
+def read(some: dict[str, Any]) -> Registrations:
+    return read_registrations(some, PARTITIONS, M)
+
+
 def read_all(messages: list[bytes]) -> list[Registrations]:
-    return [read_registrations(body_of(message, "registrations")) for message in messages]
+    return [read(body_of(message, "registrations")) for message in messages]
 
 
 def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
@@ -49,7 +55,11 @@ def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
 # Round trip and splitting
 
 
-@given(batch=batches, expected=st.lists(st.integers(0, 2**40), max_size=5), some=st.lists(documents, max_size=10))
+@given(
+    batch=batches,
+    expected=st.lists(st.integers(0, PARTITIONS - 1), min_size=1, max_size=5),
+    some=st.lists(documents, max_size=10),
+)
 def test_documents_come_back_in_order_with_who_will_answer(
     batch: BatchId, expected: list[int], some: list[Document]
 ) -> None:
@@ -88,7 +98,7 @@ def test_many_documents_are_split_into_messages_of_about_512_kb(length: int) -> 
 def test_text_beyond_ascii_does_not_make_messages_larger_than_kafka_takes(text: str) -> None:
     one = document(0, 1, url=text, note=text)
     some = [replace(one, fetched_at=text[:1000], id=one.id._replace(offset=offset)) for offset in range(60)]
-    messages = registrations_of(some, expected=range(500))
+    messages = registrations_of(some, expected=range(PARTITIONS))
     assert values(read_all(messages)) == [plain(each) for each in some]
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
 
@@ -142,13 +152,25 @@ def test_whatever_skipped_pages_are_nothing_but_corrupt_is_raised(pages: Any) ->
 @pytest.mark.parametrize("batch", [None, [1, 2], [0, 1, 2**63], [0, 1.0, 2]])
 def test_another_batch_is_corrupt(batch: Any) -> None:
     with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
-        read_registrations(body(batch=batch))
+        read(body(batch=batch))
 
 
 @pytest.mark.parametrize("value", [None, 5, [1, 2], np.zeros(2), np.zeros(2, np.int32), np.zeros((2, 2), np.int64)])
 def test_expected_partitions_of_another_type_are_corrupt(value: Any) -> None:
-    with pytest.raises(Corrupt, match="expected shard partitions as int64"):
-        read_registrations(body(expected=value))
+    with pytest.raises(Corrupt, match="expected some shard partitions as int64"):
+        read(body(expected=value))
+
+
+def test_registrations_that_no_shard_will_answer_for_are_corrupt() -> None:
+    with pytest.raises(Corrupt, match="expected some shard partitions as int64"):
+        read(body(expected=np.empty(0, np.int64)))
+
+
+@pytest.mark.parametrize("expected", [[-1], [PARTITIONS], [0, PARTITIONS, 1], [-(2**63), 0], [2**63 - 1]], ids=repr)
+def test_expected_partitions_outside_the_plan_are_corrupt(expected: list[int]) -> None:
+    with pytest.raises(Corrupt) as raised:
+        read(body(expected=np.array(expected, np.int64)))
+    assert str(raised.value) == f"expected shard partitions below {PARTITIONS}, got {expected}"
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -156,7 +178,7 @@ def test_a_missing_column_is_corrupt(column: str) -> None:
     short = body()
     del short[column]
     with pytest.raises(Corrupt, match="expected the columns of documents") as raised:
-        read_registrations(short)
+        read(short)
     assert str(sorted(short)) in str(raised.value)
 
 
@@ -165,7 +187,7 @@ def test_a_column_of_another_length_is_corrupt(column: str) -> None:
     whole = body()[column]
     for changed in (whole[:1], whole[:0], [*whole, *whole] if isinstance(whole, list) else np.concatenate([whole] * 2)):
         with pytest.raises(Corrupt):
-            read_registrations(body(**{column: changed}))
+            read(body(**{column: changed}))
 
 
 @pytest.mark.parametrize(
@@ -192,43 +214,56 @@ def test_a_column_of_another_length_is_corrupt(column: str) -> None:
 )
 def test_a_column_of_another_type_is_corrupt(column: str, value: Any) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        read_registrations(body(**{column: value}))
+        read(body(**{column: value}))
 
 
 def test_sketches_of_another_length_than_said_are_corrupt() -> None:
     words = body()["words"]
     with pytest.raises(Corrupt, match=rf"expected sketches of {words.sum() + 1} words, got {words.sum()}"):
-        read_registrations(body(words=words + np.array([1, 0])))
+        read(body(words=words + np.array([1, 0])))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_another_number_of_checksums_than_documents_is_corrupt(rows: int) -> None:
     with pytest.raises(Corrupt, match=f"expected 2 rows of checksums, got {rows}"):
-        read_registrations(body(checksums=np.zeros((rows, 48), np.uint8)))
+        read(body(checksums=np.zeros((rows, 48), np.uint8)))
 
 
-@pytest.mark.parametrize(
-    "sketches",
-    [
-        [[], [0]],
-        [[1 << 8], [0]],
-        [[1 << 32], [0]],
-        [[0, 7], [0]],
-        [[2**64 - 1], [0]],
-    ],
-    ids=["empty", "no values", "no sample", "one word more", "all bits"],
-)
-def test_a_sketch_that_is_not_as_long_as_it_says_is_corrupt(sketches: list[list[int]]) -> None:
-    sketch = np.array([word for each in sketches for word in each], np.uint64)
-    with pytest.raises(Corrupt, match="expected a packed sketch for every document"):
-        read_registrations(body(sketch=sketch, words=np.array([len(each) for each in sketches], np.int64)))
+HEADER = M << 8
+MIPS = [0] * (M // 8)
+NO_SKETCHES = {
+    "empty": [],
+    "no values": [HEADER],
+    "a word less": [HEADER, *MIPS[1:]],
+    "a word more": [HEADER, *MIPS, 7],
+    "no sample": [HEADER | 1 << 32, *MIPS],
+    "all bits": [2**64 - 1],
+    "of no values": [0],
+    "of one value": [1 << 8, 5],
+    "of one value more": [M + 1 << 8, *MIPS, 0],
+}
+
+
+def sketched(*sketches: list[int]) -> dict[str, Any]:
+    """A message of two documents with these sketches."""
+    words = np.array([len(each) for each in sketches], np.int64)
+    return body(sketch=np.array([word for each in sketches for word in each], np.uint64), words=words)
+
+
+@pytest.mark.parametrize("sketch", NO_SKETCHES.values(), ids=NO_SKETCHES.keys())
+def test_a_sketch_that_is_not_as_long_as_it_says_or_must_be_is_corrupt(sketch: list[int]) -> None:
+    good = [HEADER, *MIPS]
+    assert len(read(sketched(good, good)).documents) == 2
+    for two in ((sketch, good), (good, sketch)):
+        with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
+            read(sketched(*two))
 
 
 @given(changes=st.dictionaries(st.sampled_from(FUZZED), anything, max_size=4))
 @example(changes={"url": "ab", "fetched_at": "cd"})
 def test_whatever_the_columns_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
     try:
-        got = read_registrations(body(**changes))
+        got = read(body(**changes))
     except WireError:
         return
     # What passes can be sent again, and so be stored.

@@ -201,14 +201,16 @@ def test_with_all_flips_the_probabilistic_search_finds_every_pair(
 def test_done_is_said_exactly_where_registrations_expect_it(tmp_path: Path) -> None:
     settings = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=2, bands="3x4", band_slice_bits=1)
     plan, topics = plan_of(settings), Topics.under("t")
-    featurizing = Featurizing(Signatures(Choices.of(settings)), None)
+    choices = Choices.of(settings)
+    featurizing = Featurizing(Signatures(choices), None)
     featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=topics, owners=OWNERS)
     pages = [page(offset, text_of(offset)) for offset in range(24)]
     expected, done = set(), set()
     for some in (pages[:1], pages[1:5], pages[5:]):
         waves = featurizer.process(some)
         for output in outputs_to(waves, topics.inbox):
-            registrations = read_registrations(body_of(output.value, "registrations"))
+            body = body_of(output.value, "registrations")
+            registrations = read_registrations(body, plan.partitions, choices.m)
             expected |= {(output.partition, registrations.batch, partition) for partition in registrations.expected}
         for output in outputs_to(waves, topics.probes):
             assert output.partition is not None
