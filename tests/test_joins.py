@@ -151,7 +151,8 @@ class JoinsMachine(RuleBasedStateMachine):
         assert len(self.joins) == len(everyone)
         assert self.joins.batches == len(self.model.missing)
         # Which of them came first is not remembered over a restart.
-        assert self.joins.oldest() in ([each.document.timestamp for each in everyone] or [None])
+        oldest = self.joins.oldest()
+        assert oldest in [each.document.timestamp for each in everyone] if everyone else oldest is None
 
 
 def test_the_page_that_came_to_wait_first_waits_longest(tmp_path: Path) -> None:
