@@ -1,6 +1,5 @@
 """A deployment: what its settings make, which services there are, the topic each reads and the stage that it runs."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ class Deployment:
         """One for all featurizers of a process."""
         signatures = Signatures(Choices.of(self.settings), everything=False)
         model = None if self.psm is None else self.psm.model
-        return Featurizing(signatures, model, self.settings.processes or os.cpu_count() or 1)
+        return Featurizing(signatures, model, self.settings.processes or 1)
 
     @cached_property
     def psm(self) -> Psm | None:

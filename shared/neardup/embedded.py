@@ -79,6 +79,7 @@ class Embedded:
             page_partitions=1,
             verdict_partitions=1,
             owners=1,
+            processes=settings.processes or os.cpu_count() or 1,
             checkpoint_seconds=_NEVER_SECONDS,
             checkpoint_records=10**12,
         )

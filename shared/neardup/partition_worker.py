@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from neardup import metrics
 from neardup.dead_letters import dead_letters
@@ -18,6 +18,9 @@ from neardup.settings import Settings
 from neardup.stage import Stage, Waves
 
 T = TypeVar("T")
+
+_GOLDEN: Final = 0.618034
+"""Multiples of it, modulo 1, are spread evenly however many there are."""
 Commit = Callable[[Partition, int], Awaitable[None]]
 
 
@@ -54,7 +57,9 @@ class PartitionWorker:
         self._sending: asyncio.Task[None] | None = None
         self._in_hand: asyncio.Future[Any] | None = None
         self._since_checkpoint = 0
-        self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds
+        # Spread over the second half of the interval: saving takes a thread, and all at once would take them all.
+        spread = 0.5 + partition.partition * _GOLDEN % 1 / 2
+        self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds * spread
         self._task = asyncio.create_task(self._work(), name=f"work {partition}")
         self._task.add_done_callback(self._ended)
 

@@ -111,9 +111,9 @@ class Settings:
         8 * 2**20, _whole(2**16, 15 * 2**20), "largest record on pages; dead-letters take a little more"
     )
 
-    page_partitions: int = _setting(4, _whole(1, 10_000), "partitions of pages")
-    owners: int = _setting(4, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
-    verdict_partitions: int = _setting(4, _whole(1, 10_000), "partitions of verdicts")
+    page_partitions: int = _setting(2, _whole(1, 10_000), "partitions of pages")
+    owners: int = _setting(2, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
+    verdict_partitions: int = _setting(2, _whole(1, 10_000), "partitions of verdicts")
     replication: int = _setting(1, _whole(1, 10), "copies of every topic")
     page_retention_hours: int = _setting(
         168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"
@@ -172,7 +172,9 @@ class Settings:
 
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
-    processes: int = _setting(0, _whole(0, 1024), "of a featurizer with many pages; 0: one a core; 1: only itself")
+    processes: int = _setting(
+        0, _whole(0, 1024), "that featurize; 1: only the worker's own; 0: one a core in the embedded run, 1 on Kafka"
+    )
     poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
     checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
     checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")
