@@ -130,6 +130,35 @@ def test_verdicts_go_to_standard_output_and_the_summary_does_not(crawl: Path) ->
     assert "100 pages" in done.stderr
 
 
+def test_standard_input_is_something_else_each_time(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+    for day in ("monday", "tuesday"):
+        done = subprocess.run(
+            [
+                str(BIN / "neardup"),
+                "dedup",
+                "-",
+                "--state",
+                str(tmp_path / "state"),
+                "--out",
+                str(tmp_path / "out.jsonl"),
+            ],
+            env=os.environ | {"NEARDUP_PROCESSES": "1"},
+            input=(crawl / f"{day}.jsonl").read_bytes(),
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert kinds(tmp_path / "out.jsonl") == whole
+
+
+def test_an_output_that_cannot_be_written_is_one_clear_line(crawl: Path, tmp_path: Path) -> None:
+    done = neardup("dedup", crawl / "tuesday.jsonl", "--out", tmp_path / "no" / "such" / "place")
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_missing_input_is_one_clear_line(tmp_path: Path) -> None:
     done = neardup("dedup", tmp_path / "nothing.jsonl")
     assert done.returncode == 1

@@ -24,6 +24,7 @@ from neardup.embedded import Embedded
 from neardup.errors import InputError
 from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
+from neardup.inputs.opening import STANDARD_INPUT
 from neardup.settings import Settings
 from neardup.summary import Tally
 
@@ -67,9 +68,12 @@ def dedup(
     sources = [open_input(name, url_prefix=url_prefix) for name in dict.fromkeys(inputs)]
     with ExitStack() as stack:
         directory = state or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        # Appended to: after a crash some verdicts are said again, and none is lost.
-        verdicts = sys.stdout.buffer if out == "-" else stack.enter_context(Path(out).open("ab"))
-        rejects = stack.enter_context(Path(letters).open("a")) if letters else None
+        try:
+            # Appended to: after a crash some verdicts are said again, and none is lost.
+            verdicts = sys.stdout.buffer if out == "-" else stack.enter_context(Path(out).open("ab"))
+            rejects = stack.enter_context(Path(letters).open("a")) if letters else None
+        except OSError as error:
+            raise click.ClickException(f"{error.filename}: cannot write: {error.strerror}") from error
         progress = stack.enter_context(_progress())
         run = Run(sources, directory, settings, verdicts, rejects, progress, save_seconds=save_seconds, again=again)
         interrupted = asyncio.run(run.run())
@@ -140,7 +144,8 @@ class Run:
                         await self._stream.save(self._taken)
                         saved = time.monotonic()
             await self._write_out()
-            await self._stream.finish(self._taken)
+            # What comes next on standard input is something else; only after a crash should it be the same again.
+            await self._stream.finish({key: number for key, number in self._taken.items() if key != STANDARD_INPUT})
         return self._stop.is_set()
 
     def _in_order(self) -> list[Source]:
@@ -202,7 +207,7 @@ class Run:
 
 def _key(source: Source) -> str:
     """A source's name in the state: where the file is, however the command line says it."""
-    return source.name if source.name == "-" else str(Path(source.name).resolve())
+    return source.name if source.name == STANDARD_INPUT else str(Path(source.name).resolve())
 
 
 def _progress() -> Progress:
