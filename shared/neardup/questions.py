@@ -87,7 +87,7 @@ def read_evidence(body: dict[str, Any]) -> list[Evidence]:
     """The body of a message. Raises Corrupt."""
     try:
         return [
-            Evidence(document_of(place), word_of(fingerprint), word_of(candidate), _match_of(match))
+            Evidence(document_of(place), word_of(fingerprint), word_of(candidate), unpacked_match(match))
             for *place, fingerprint, candidate, match in body["rows"]
         ]
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -107,20 +107,8 @@ def packed_match(match: Match | None) -> list[Any] | None:
     return list(match._replace(relation=relation, found_by=found_by))  # type: ignore[arg-type]
 
 
-def unpacked_match(values: list[Any] | None) -> Match | None:
-    """A match from its plain values. Raises TypeError, ValueError or IndexError if they are none."""
-    if values is None:
-        return None
-    place, url, relation, hamming, resemblance, containment, found_by, group, group_url = values
-    mask = int.from_bytes(found_by, "little")
-    first = DocumentId(*group)
-    return Match(
-        DocumentId(*place), url, RELATIONS[relation], hamming, resemblance, containment, mask, first, group_url
-    )
-
-
-def _match_of(values: Any) -> Match | None:
-    """A match from a message, whatever came. Raises Corrupt."""
+def unpacked_match(values: Any) -> Match | None:
+    """A match from its plain values, whatever they are. Raises Corrupt."""
     match values:
         case None:
             return None
