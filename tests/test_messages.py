@@ -378,7 +378,7 @@ def same_tokens(match: Match | None) -> bool:
 
 @given(st.lists(st.tuples(documents, st.none() | matches), max_size=5))
 def test_settled_documents_come_back_and_copies_without_their_sketch(some: list[tuple[Document, Match | None]]) -> None:
-    messages = list(write_documents([Settled(*each) for each in some]))
+    messages = list(write_documents([Settled(*each) for each in some], "nd1"))
     got = [each for message in messages for each in read_documents(message)]
     assert [match for _, match in got] == [match for _, match in some]
     for (sent, match), (came, _) in zip(some, got, strict=True):
@@ -388,7 +388,7 @@ def test_settled_documents_come_back_and_copies_without_their_sketch(some: list[
 
 def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
     some = [Settled(document(offset, 1), MATCH) for offset in range(2000)]
-    messages = list(write_documents(some))
+    messages = list(write_documents(some, "nd1"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
     assert sum(len(read_documents(message)) for message in messages) == 2000
@@ -399,7 +399,7 @@ def test_settled_documents_with_long_urls_stay_below_what_kafka_takes(url: str) 
     match = MATCH._replace(url=url, group_url=url)
     one = document(0, 1, url=url)
     some = [Settled(replace(one, id=one.id._replace(offset=offset)), match) for offset in range(100)]
-    messages = list(write_documents(some))
+    messages = list(write_documents(some, "nd1"))
     assert max(map(len, messages)) <= BATCH_BYTES + 3 * len(url.encode()) + 4096 < KAFKA_MESSAGE_BYTES
     got = [each for message in messages for each in read_documents(message)]
     assert [(each.document.id, each.match) for each in got] == [(each.document.id, match) for each in some]
@@ -407,7 +407,7 @@ def test_settled_documents_with_long_urls_stay_below_what_kafka_takes(url: str) 
 
 @pytest.mark.parametrize("rows", [0, 2])
 def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: int) -> None:
-    [message] = write_documents([Settled(document(0, 1), None)])
+    [message] = write_documents([Settled(document(0, 1), None)], "nd1")
     changed = body_of(message, "documents") | {"checksums": np.zeros((rows, 48), np.uint8)}
     with pytest.raises(Corrupt, match=f"expected 1 rows of checksums, got {rows}"):
         read_documents(wire.encode("documents", changed))
@@ -419,7 +419,7 @@ def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: in
     )
 )
 def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
-    [message] = write_documents([Settled(document(0, 1), None)])
+    [message] = write_documents([Settled(document(0, 1), None)], "nd1")
     try:
         got = read_documents(wire.encode("documents", body_of(message, "documents") | changes))
     except WireError:

@@ -58,7 +58,7 @@ GOOD: dict[str, bytes | None] = {
     "questions": next(write_questions([Question(document(0, 1), {7: 1, 8: 3})], 0, PLAN)),
     "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, 5, None)], PLAN)),
     "control": orders(Forget("u"), "inbox", 1)[0].value,
-    "documents": next(write_documents([Settled(document(0, 1), None)])),
+    "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
     "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
 }
 

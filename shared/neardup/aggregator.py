@@ -164,7 +164,8 @@ class Aggregator(Stage):
             ]
         for owner, evidence in sorted(outbox.evidence.items()):
             outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence, plan)]
-        outputs += [Output(self._topics.documents, None, None, value) for value in write_documents(outbox.settled)]
+        batches = write_documents(outbox.settled, self._plan.signature_version)
+        outputs += [Output(self._topics.documents, None, None, value) for value in batches]
         return outputs
 
     def _verdict(self, told: Told) -> Verdict:

@@ -1,7 +1,7 @@
 """Batches of settled documents, from the aggregator to the offline pass.
 
 A document goes out once, when it is settled. One with the same tokens as an earlier document goes without its sketch:
-the other one's is the same.
+the other one's is the same. A message names the signature version: sketches of different ones cannot be compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup import wire
-from neardup.document_columns import columns_of, documents_of, size_of, split
+from neardup.document_columns import check, columns_of, documents_of, size_of, split
 from neardup.errors import Corrupt
 from neardup.evidence import Match
 from neardup.questions import packed_match, size_of_match, unpacked_match
@@ -28,17 +28,37 @@ class Settled(NamedTuple):
     match: Match | None
 
 
-def write_documents(settled: Sequence[Settled]) -> Iterator[bytes]:
+class Batch(NamedTuple):
+    """A message: the documents' columns (`document_columns`) and the match of each."""
+
+    signature_version: str
+    columns: dict[str, Any]
+    matches: list[Match | None]
+
+
+def write_documents(settled: Sequence[Settled], signature_version: str) -> Iterator[bytes]:
     """Messages of about 512 KB."""
     for some in split(settled, lambda each: size_of(each.document) + size_of_match(each.match)):
         columns = columns_of([_light(each) for each in some])
-        yield wire.encode("documents", columns | {"match": [packed_match(each.match) for each in some]})
+        columns |= {"match": [packed_match(each.match) for each in some], "signature": signature_version}
+        yield wire.encode("documents", columns)
 
 
 def read_documents(value: bytes | None) -> list[Settled]:
     """The documents of a message. Raises WireError."""
+    batch = read_batch(value)
+    documents = documents_of(batch.columns, None)
+    return [Settled(document, match) for document, match in zip(documents, batch.matches, strict=True)]
+
+
+def read_batch(value: bytes | None) -> Batch:
+    """The same as columns, for who needs no objects. Raises WireError."""
     body = wire.decode(value, "documents")
-    return [Settled(document, match) for document, match in zip(documents_of(body, None), _matches(body), strict=True)]
+    check(body)
+    signature = body.get("signature")
+    if not isinstance(signature, str):
+        raise Corrupt(f"expected the signature version of documents, got {signature!r}")
+    return Batch(signature, body, _matches(body))
 
 
 def _light(settled: Settled) -> Document:

@@ -95,16 +95,22 @@ def documents_of(body: dict[str, Any], mips: int | None) -> list[Document]:
 
     `mips`: every document must have a sketch with so many MIPs values; None if it need not have one.
     """
+    check(body)
+    documents = _documents(body)
+    if mips is not None and not all(is_packed(each.sketch, mips) for each in documents):
+        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+    return documents
+
+
+def check(body: dict[str, Any]) -> None:
+    """Raises Corrupt when these are not the columns of documents."""
     try:
-        documents = _documents(body)
-        if mips is not None and not all(is_packed(each.sketch, mips) for each in documents):
-            raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
-        return documents
+        _check(body)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
 
 
-def _documents(body: dict[str, Any]) -> list[Document]:
+def _check(body: dict[str, Any]) -> None:
     ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
     checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
     _expect("id", ids, np.int64, 3)
@@ -114,15 +120,25 @@ def _documents(body: dict[str, Any]) -> list[Document]:
         ("sketch", sketch, np.uint64),
     ):  # fmt: skip
         _expect(name, column, dtype, 0)
-    if len(checksums) != len(ids):
-        raise Corrupt(f"expected {len(ids)} rows of checksums, got {len(checksums)}")
+    urls, times, notes = body["url"], body["fetched_at"], body["note"]
+    for name, column in (
+        ("checksums", checksums), ("size", sizes), ("fingerprint", fingerprints), ("words", words), ("url", urls),
+        ("fetched_at", times), ("note", notes),
+    ):  # fmt: skip
+        if len(column) != len(ids):
+            raise Corrupt(f"expected {len(ids)} rows of {name}, got {len(column)}")
     if (words < 0).any() or int(words.sum()) != sketch.size:
         raise Corrupt(f"expected sketches of {words.sum()} words, got {sketch.size}")
-    urls, times, notes = body["url"], body["fetched_at"], body["note"]
     if not all(isinstance(url, str) for url in urls):
         raise Corrupt("expected urls of text")
     if not all(text is None or isinstance(text, str) for text in (*times, *notes)):
         raise Corrupt("expected times and notes of text")
+
+
+def _documents(body: dict[str, Any]) -> list[Document]:
+    ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
+    urls, times, notes = body["url"], body["fetched_at"], body["note"]
+    checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
     packed, at, step = checksums.tobytes(), 0, CHECKSUM_BYTES
     documents = []
     columns = zip(ids.tolist(), urls, times, fingerprints.tolist(), sizes.tolist(), words.tolist(), notes, strict=True)

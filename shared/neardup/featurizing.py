@@ -102,7 +102,7 @@ class Featurizing:
                     signature.fingerprint.value,
                     signature.checksums,
                     len(page.content),
-                    pack_sketch(signature.sketches),
+                    pack_sketch(signature.sketches, keep_spots=self._signatures.choices.keep_spots),
                     f"cut: {', '.join(signature.cut)}" if signature.cut else None,
                 )
             )

@@ -1,7 +1,8 @@
 """Sketches as they travel and are kept: one array of 64-bit words a document, about 700 bytes.
 
 Of every MIPs value one byte is kept: two bytes agree by chance once in 256 times, which the estimate takes back
-(b-bit minwise hashing). The sample V_i is kept whole: the offline pass sorts all documents by its shingles.
+(b-bit minwise hashing). The sample V_i is kept whole: the offline pass sorts all documents by its shingles. Spot
+signatures are kept where the settings say so: 56 bits of the hash and 8 of the count, the least 255 hashes of a page.
 """
 
 from typing import Final, NamedTuple
@@ -12,10 +13,15 @@ from numpy.typing import NDArray
 from neardup.bands import Filter
 from neardup.kernels import comparing
 from neardup.signature import Sketches
+from neardup.spotsigs import SpotSignatures
 
 _BY_CHANCE: Final = 1 / 256
 LEAST_SAMPLED: Final = 8
 """With fewer shingles left of a document than this, how much of it is in another is not said."""
+
+
+_MOST_SPOTS: Final = 255
+_COUNT: Final = np.uint64(0xFF)
 
 
 class Likeness(NamedTuple):
@@ -26,10 +32,15 @@ class Likeness(NamedTuple):
     b_in_a: float | None
 
 
-def pack_sketch(sketches: Sketches) -> NDArray[np.uint64]:
+def pack_sketch(sketches: Sketches, *, keep_spots: bool = False) -> NDArray[np.uint64]:
     """The words of a document's sketch."""
     packed: NDArray[np.uint64] = comparing.pack(sketches.sample.i, sketches.mips, sketches.sample.values)
-    return packed
+    spots = sketches.spots
+    if not keep_spots or not spots.hashes.size:
+        return packed
+    counts = np.minimum(spots.counts[:_MOST_SPOTS], int(_COUNT)).astype(np.uint64)
+    packed[0] |= np.uint64(counts.size << 24)
+    return np.concatenate([packed, spots.hashes[:_MOST_SPOTS] & ~_COUNT | counts])
 
 
 def is_packed(words: NDArray[np.uint64], m: int) -> bool:
@@ -37,13 +48,20 @@ def is_packed(words: NDArray[np.uint64], m: int) -> bool:
     if not words.size:
         return False
     header = int(words[0])
-    return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32)
+    return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
 
 
 def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
     """(i, V_i) of a packed sketch."""
     header = int(packed[0])
-    return header & 0xFF, packed[packed.size - (header >> 32) :]
+    start = 1 + ((header >> 8 & 0xFFFF) + 7) // 8
+    return header & 0xFF, packed[start : start + (header >> 32)]
+
+
+def spots_of(packed: NDArray[np.uint64]) -> SpotSignatures:
+    """The spot signatures that a packed sketch keeps, with 0 in the low byte of the hashes; none if none are kept."""
+    kept = packed[packed.size - (int(packed[0]) >> 24 & 0xFF) :]
+    return SpotSignatures(kept & ~_COUNT, (kept & _COUNT).astype(np.int64))
 
 
 def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:

@@ -17,6 +17,7 @@ from neardup.errors import SettingsError
 
 PREFIX: Final = "NEARDUP_"
 FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
+PAIR_SOURCES: Final = ("shingles", "supers", "bands", "spots", "hamming", "psm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ class Settings:
         Check("bands and values in each, as in 16x8, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
         "bands of the sketch, a bucket table each, and how many values are in one",
     )
+    spots: bool = _setting(False, _YES_OR_NO, "keep spot signatures in sketches, for the offline pass")
     band_slice_bits: int = _setting(0, _whole(0, 16), "a bucket table is cut into 2^this shard partitions")
     codec: str = _setting("plain", _choice("plain", "elias-fano", "huffman"), "of the runs of a table")
     most_matches: int = _setting(1000, _whole(1, 10**6), "of a fingerprint in a table, the nearest are kept")
@@ -169,6 +171,32 @@ class Settings:
     contained: float = _setting(0.9, _share(), "a page is contained in another with this much of it")
     variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
     candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
+
+    corpus: str = _setting("", _TEXT, "folder or fsspec address of the corpus; empty: `corpus` in the state directory")
+    recluster_seconds: float = _setting(
+        3600.0, _seconds(1, 31_536_000), "between offline passes of the recluster service"
+    )
+    pair_sources: tuple[str, ...] = _setting(
+        ("shingles", "hamming"),
+        Check(
+            f"one or more of {', '.join(PAIR_SOURCES)}, joined by +",
+            lambda text: tuple(text.split("+")),
+            lambda value: bool(value) and set(value) <= set(PAIR_SOURCES),
+        ),
+        "where the offline pass takes pairs of documents from",
+    )
+    common_shingle: int = _setting(1000, _whole(2, 10**6), "documents with a shingle from which on it is ignored")
+    spot_resemblance: float = _setting(0.44, _share(), "of spot signatures, from which on pages are near-duplicates")
+    cluster_rule: str = _setting(
+        "representative",
+        _choice("representative", "transitive"),
+        "whether a document must resemble its cluster's first one, or any of it",
+    )
+    representative: str = _setting(
+        "first", _choice("first", "longest", "shortest-url", "https"), "which document stands for its cluster"
+    )
+    large_cluster: int = _setting(10_000, _whole(2, 10**9), "documents in a cluster from which on there is a warning")
+    offline_memory_mb: int = _setting(1024, _whole(16, 10**7), "that the offline pass may use for sorting")
 
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")

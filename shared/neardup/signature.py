@@ -60,6 +60,7 @@ class Choices:
     super_size: int = 14
     spot_distance: int = 1
     spot_chain: int = 2
+    keep_spots: bool = False
 
     def __post_init__(self) -> None:
         """Raises SettingsError for choices that cannot be followed."""
@@ -103,6 +104,7 @@ class Choices:
             ),
             w=settings.shingle_words,
             bands=DEFAULT_BANDS if settings.bands == NO_BANDS else Filter(*map(int, settings.bands.split("x"))),
+            keep_spots=settings.spots,
         )
 
     @property
@@ -122,7 +124,7 @@ class Choices:
                 f"bands-{self.bands.k}x{self.bands.s},bytes",
                 f"filter-{self.filter.k}x{self.filter.s}>={self.filter.r}",
                 f"super-{self.super_size}",
-                f"spots-{self.spot_distance},{self.spot_chain}",
+                f"spots-{self.spot_distance},{self.spot_chain}{',kept' if self.keep_spots else ''}",
                 f"identity-{identity.NAME}",
             )
         )
@@ -204,8 +206,11 @@ class Signatures:
         mips = mips_of(shingles, choices.m)
         # From the bytes that packed sketches keep, so that an owner can tell which bands two documents share.
         bands = choices.bands.keys(mips & KEPT)
+        spots = _NO_SPOTS
+        if self._everything or choices.keep_spots:
+            spots = spot_signatures(tokens, distance=choices.spot_distance, chain=choices.spot_chain)
         if not self._everything:
-            return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, _NO_SPOTS)
+            return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, spots)
         smallest = min_s(shingles, choices.s)
         return Sketches(
             shingles.size,
@@ -215,5 +220,5 @@ class Signatures:
             bands,
             choices.filter.keys(mips),
             super_shingles(smallest, choices.super_size),
-            spot_signatures(tokens, distance=choices.spot_distance, chain=choices.spot_chain),
+            spots,
         )

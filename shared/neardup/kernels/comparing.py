@@ -1,8 +1,8 @@
 """Packed sketches: what two documents have in common, from a few hundred bytes of each.
 
 A packed sketch is an array of 64-bit words: the header (exponent of the modulus in the low 8 bits, length of the MIPs
-vector in the next 16, size of the sample in the upper 32), the low byte of every MIPs value, eight to a word, and the
-sampled shingles, sorted.
+vector in the next 16, number of spot signatures in the next 8, size of the sample in the upper 32), the low byte of
+every MIPs value, eight to a word, the sampled shingles, sorted, and the spot signatures.
 """
 
 # Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _BYTES = 8
+_SAMPLE_AT = np.uint64(32)
 
 
 @njit(nogil=True, cache=True)
@@ -21,7 +22,7 @@ def pack(exponent: int, mips: NDArray[np.uint32], sample: NDArray[np.uint64]) ->
     """The packed form of a sketch."""
     words = (mips.size + _BYTES - 1) // _BYTES
     packed = np.zeros(1 + words + sample.size, dtype=np.uint64)
-    packed[0] = np.uint64(exponent) | np.uint64(mips.size) << np.uint64(8) | np.uint64(sample.size) << np.uint64(32)
+    packed[0] = np.uint64(exponent) | np.uint64(mips.size) << np.uint64(8) | np.uint64(sample.size) << _SAMPLE_AT
     for j in range(mips.size):
         packed[1 + j // _BYTES] |= np.uint64(mips[j] & np.uint32(0xFF)) << np.uint64(8 * (j % _BYTES))
     packed[1 + words :] = sample
@@ -49,16 +50,17 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int
     exponent = max(a[0] & np.uint64(0xFF), b[0] & np.uint64(0xFF))
     mask = (np.uint64(1) << np.uint64(exponent)) - np.uint64(1)
     i = j = 1 + words
+    a_end, b_end = i + int(a[0] >> _SAMPLE_AT), j + int(b[0] >> _SAMPLE_AT)
     left = right = shared = 0
-    while i < a.size or j < b.size:
-        if i < a.size and a[i] & mask:
+    while i < a_end or j < b_end:
+        if i < a_end and a[i] & mask:
             i += 1
-        elif j < b.size and b[j] & mask:
+        elif j < b_end and b[j] & mask:
             j += 1
-        elif j == b.size or (i < a.size and a[i] < b[j]):
+        elif j == b_end or (i < a_end and a[i] < b[j]):
             left += 1
             i += 1
-        elif i == a.size or a[i] > b[j]:
+        elif i == a_end or a[i] > b[j]:
             right += 1
             j += 1
         else:

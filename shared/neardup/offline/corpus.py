@@ -1,0 +1,161 @@
+"""The corpus: settled documents as Parquet files, for the offline pass and for whoever reads Parquet.
+
+A file holds what one partition of the documents topic carried from one offset to another, and its name says so: written
+again, it is replaced. Its root is a folder, or any other place that fsspec knows. Numbers are signed, as Parquet's
+readers on the JVM want them: a fingerprint is the 64 bits of its int64.
+
+A document may still be in several files: the stream may say it again after a crash. Its id is what tells.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import fsspec
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from neardup.document_batches import Batch
+from neardup.errors import CorruptState, WrongState
+from neardup.identity import CHECKSUM_BYTES
+
+VERSION: Final = "1"
+_VERSION_KEY: Final = b"neardup.corpus"
+_SIGNATURE_KEY: Final = b"neardup.signature"
+_NAME: Final = re.compile(r"documents-(\d+)-(\d+)-(\d+)\.parquet")
+_CHECKSUM: Final = pyarrow.binary(CHECKSUM_BYTES)
+_ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
+
+SCHEMA: Final = pyarrow.schema(
+    {
+        # The document's id, and its place in the order of all pages.
+        "timestamp": pyarrow.int64(),
+        "partition": pyarrow.int64(),
+        "offset": pyarrow.int64(),
+        "url": pyarrow.string(),
+        "fetched_at": pyarrow.string(),
+        "fingerprint": pyarrow.int64(),
+        # Broder's three levels of identity.
+        "content": _CHECKSUM,
+        "tokens": _CHECKSUM,
+        "shingles": _CHECKSUM,
+        "size": pyarrow.int64(),
+        # Packed, little-endian (`packed_sketch`); empty where an earlier document has the same tokens.
+        "sketch": pyarrow.binary(),
+        "note": pyarrow.string(),
+        # How and of which document it was settled as a duplicate; null: unique.
+        "relation": pyarrow.string(),
+        "match_timestamp": pyarrow.int64(),
+        "match_partition": pyarrow.int64(),
+        "match_offset": pyarrow.int64(),
+    }
+)
+
+
+class CorpusFile(NamedTuple):
+    """What a file covers: a partition of the documents topic, from the first offset to the last."""
+
+    partition: int
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """Sorts as the numbers do."""
+        return f"documents-{self.partition:05d}-{self.first:015d}-{self.last:015d}.parquet"
+
+
+class Corpus:
+    """The files under a root: a path, or an address with a protocol of fsspec's. May block; raises StateError."""
+
+    def __init__(self, root: str) -> None:
+        self._system, self._root = fsspec.core.url_to_fs(root)
+
+    def files(self) -> list[CorpusFile]:
+        """By partition and offset."""
+        if not self._system.exists(self._root):
+            return []
+        names = (each.rsplit("/", 1)[-1] for each in self._system.ls(self._root, detail=False, refresh=True))
+        return sorted(CorpusFile(*map(int, found.groups())) for name in names if (found := _NAME.fullmatch(name)))
+
+    def end(self, partition: int) -> int:
+        """The offset after the last one that a file covers."""
+        return max((each.last + 1 for each in self.files() if each.partition == partition), default=0)
+
+    def write(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
+        """Write a file, whole or not at all. All batches must have one signature version."""
+        (signature,) = {batch.signature_version for batch in batches}
+        table = pyarrow.concat_tables(table_of(batch) for batch in batches)
+        table = table.replace_schema_metadata({_VERSION_KEY: VERSION, _SIGNATURE_KEY: signature})
+        self._system.makedirs(self._root, exist_ok=True)
+        beside = f"{self._root}/.{file.name}.new"
+        with self._system.open(beside, "wb") as stream:
+            # Sketches and checksums are random bytes: nothing to compress, and no use for a dictionary.
+            pyarrow.parquet.write_table(
+                table, stream, compression="zstd", use_dictionary=["relation"], write_statistics=["timestamp"]
+            )
+        self._system.mv(beside, f"{self._root}/{file.name}")
+
+    def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
+        path = f"{self._root}/{file.name}"
+        try:
+            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+                self._check(path, parquet)
+                yield from parquet.iter_batches(1 << 14, columns=list(columns))
+        except _ERRORS as error:
+            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+
+    def signature_version(self, file: CorpusFile) -> str:
+        """The one of all sketches in a file."""
+        path = f"{self._root}/{file.name}"
+        try:
+            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+                return self._check(path, parquet)
+        except _ERRORS as error:
+            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+
+    def _check(self, path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
+        found = parquet.schema_arrow.metadata or {}
+        version: str = found.get(_VERSION_KEY, b"").decode()
+        signature: str = found.get(_SIGNATURE_KEY, b"").decode()
+        if version != VERSION or not signature:
+            raise WrongState(f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}")
+        missing = set(SCHEMA.names) - set(parquet.schema_arrow.names)
+        if missing:
+            raise CorruptState(f"{path}: expected the columns of documents, {', '.join(sorted(missing))} are missing")
+        return signature
+
+
+def table_of(batch: Batch) -> pyarrow.Table:
+    """The rows of a message."""
+    columns = batch.columns
+    ids = columns["id"]
+    places = [None if match is None else match.id for match in batch.matches]
+    arrays = [
+        *(pyarrow.array(np.ascontiguousarray(ids[:, field])) for field in range(3)),
+        pyarrow.array(columns["url"], pyarrow.string()),
+        pyarrow.array(columns["fetched_at"], pyarrow.string()),
+        pyarrow.array(columns["fingerprint"].view(np.int64)),
+        *(_level(columns["checksums"], level) for level in range(3)),
+        pyarrow.array(columns["size"]),
+        _sketches(columns),
+        pyarrow.array(columns["note"], pyarrow.string()),
+        pyarrow.array([None if match is None else str(match.relation) for match in batch.matches], pyarrow.string()),
+        *(pyarrow.array([place and place[field] for place in places], pyarrow.int64()) for field in range(3)),
+    ]
+    return pyarrow.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _level(checksums: NDArray[np.uint8], level: int) -> pyarrow.Array:
+    data = checksums[:, level * CHECKSUM_BYTES : (level + 1) * CHECKSUM_BYTES].tobytes()
+    return pyarrow.FixedSizeBinaryArray.from_buffers(_CHECKSUM, len(checksums), [None, pyarrow.py_buffer(data)])
+
+
+def _sketches(columns: dict[str, Any]) -> pyarrow.Array:
+    words = columns["sketch"].astype("<u8", copy=False)
+    ends = np.concatenate([[0], np.cumsum(8 * columns["words"])]).astype(np.int32)
+    buffers = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(words.tobytes())]
+    return pyarrow.BinaryArray.from_buffers(pyarrow.binary(), len(columns["words"]), buffers)

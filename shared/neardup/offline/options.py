@@ -1,0 +1,45 @@
+"""What an offline pass is to do: the part of the settings that it depends on."""
+
+from dataclasses import dataclass, field
+
+from neardup.bands import Filter
+from neardup.decision import Thresholds
+from neardup.settings import Settings
+from neardup.signature import Choices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """See the settings of the same names. Results are a function of the documents and of these."""
+
+    signature_version: str
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    pair_sources: tuple[str, ...] = ("shingles", "hamming")
+    common: int = 1000
+    bands: Filter = field(default_factory=lambda: Filter(k=16, s=8))
+    super_size: int = 14
+    spot_resemblance: float = 0.44
+    hamming: int = 3
+    rule: str = "representative"
+    representative: str = "first"
+    large_cluster: int = 10_000
+    memory_bytes: int = 1 << 30
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Options":
+        """Those of a deployment. Raises SettingsError."""
+        choices = Choices.of(settings)
+        return cls(
+            signature_version=choices.version,
+            thresholds=Thresholds.of(settings),
+            pair_sources=settings.pair_sources,
+            common=settings.common_shingle,
+            bands=choices.bands,
+            super_size=choices.super_size,
+            spot_resemblance=settings.spot_resemblance,
+            hamming=settings.hamming,
+            rule=settings.cluster_rule,
+            representative=settings.representative,
+            large_cluster=settings.large_cluster,
+            memory_bytes=settings.offline_memory_mb << 20,
+        )

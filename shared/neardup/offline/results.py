@@ -1,0 +1,51 @@
+"""What an offline pass found, as Parquet files.
+
+| file | a row is |
+|---|---|
+| clusters.parquet | a document: its cluster, its relation to the cluster's first document, the representative |
+| contained.parquet | a document that is contained in another, both kept versions |
+| edges.parquet | two documents that resemble each other |
+| overturned.parquet | a document that the stream called unique and the pass found to be a duplicate |
+
+A cluster is named by its first document, as "partition:offset"; a document alone is a cluster of one.
+"""
+
+from typing import Final
+
+import pyarrow
+
+_ID: Final = {"timestamp": pyarrow.int64(), "partition": pyarrow.int64(), "offset": pyarrow.int64()}
+
+CLUSTERS: Final = pyarrow.schema(
+    {
+        **_ID,
+        "url": pyarrow.string(),
+        "fetched_at": pyarrow.string(),
+        "size": pyarrow.int64(),
+        "cluster": pyarrow.string(),
+        # "first", or how it relates to the cluster's first document: identical, same-text, same-shingles, near.
+        "relation": pyarrow.string(),
+        "resemblance": pyarrow.float32(),
+        "cluster_size": pyarrow.int64(),
+        "representative": pyarrow.string(),
+        "representative_url": pyarrow.string(),
+    }
+)
+CONTAINED: Final = pyarrow.schema(
+    {"document": pyarrow.string(), "container": pyarrow.string(), "containment": pyarrow.float32()}
+)
+EDGES: Final = pyarrow.schema(
+    {"a": pyarrow.string(), "b": pyarrow.string(), "resemblance": pyarrow.float32(), "sources": pyarrow.string()}
+)
+OVERTURNED: Final = pyarrow.schema(
+    {
+        "document": pyarrow.string(),
+        "url": pyarrow.string(),
+        "revision": pyarrow.int64(),
+        "relation": pyarrow.string(),
+        "duplicate_of": pyarrow.string(),
+        "duplicate_of_url": pyarrow.string(),
+        "resemblance": pyarrow.float32(),
+        "containment": pyarrow.float32(),
+    }
+)
