@@ -25,6 +25,9 @@ from neardup.deployment import SERVICES, Deployment
 from neardup.errors import RecordError
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog, MemoryRecord
+from neardup.offline.archive import Archive
+from neardup.offline.corpus import Corpus
+from neardup.offline.gathered import gather
 from neardup.page import document_id, read_page, write_page
 from neardup.settings import Settings
 from neardup.signature import Choices, Signature, Signatures
@@ -74,7 +77,7 @@ class Simulation:
     ):
         self.random = random.Random(seed)
         self.faults = Faults()
-        self.settings = _settings(self.random)
+        self.settings = replace(_settings(self.random), corpus=str(directory / "corpus"))
         self.deployment = Deployment(self.settings)
         self.topics = self.deployment.topics
         self.log = MemoryLog(clock=lambda: self.now)
@@ -241,6 +244,8 @@ class Simulation:
         for worker in self.live.values():
             if isinstance(worker.stage, Aggregator):
                 assert worker.stage.waiting == 0, f"{worker.partition}: {worker.stage.waiting} documents still wait"
+        settled = {name for name, verdict in last.items() if verdict.verdict is not Kind.SKIPPED}
+        assert self._archived() == settled, "the corpus and the verdicts speak of other documents"
         self.happened.update(f"{verdict.verdict}" for verdict in last.values())
         self.happened["revision"] += sum(verdict.revision for verdict in last.values())
 
@@ -252,6 +257,15 @@ class Simulation:
             except RecordError:
                 bad.append(record)
         return pages, bad
+
+    def _archived(self) -> set[str]:
+        for worker in self.live.values():
+            if isinstance(worker.stage, Archive):
+                worker.stage.checkpoint()
+        documents = gather(Corpus(self.settings.corpus), self._directory / "gathered")
+        names = [str(documents.document(row)) for row in range(len(documents))]
+        assert len(set(names)) == len(names), "a document was gathered twice"
+        return set(names)
 
     def _verdicts(self) -> Iterator[Verdict]:
         for record in self._records(self.topics.verdicts):
@@ -292,6 +306,7 @@ def _settings(draw: random.Random) -> Settings:
         # A page over the cap on variants is no longer revised: an exception that is promised, and not to be met here.
         variants=1000,
         processes=1,
+        corpus_seconds=0.0,
     )
 
 

@@ -11,6 +11,8 @@ from neardup.featurizer import Featurizer
 from neardup.featurizing import Featurizing
 from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Log, Partition
+from neardup.offline.archive import Archive
+from neardup.offline.corpus import Corpus
 from neardup.plan import Plan
 from neardup.planning import plan_of
 from neardup.psm import Psm
@@ -78,6 +80,21 @@ def _aggregator(deployment: Deployment, partition: Partition) -> Stage:
     )
 
 
+def corpus_address(settings: Settings) -> str:
+    """Where the corpus of a deployment is."""
+    return settings.corpus or str(settings.state / "corpus")
+
+
+def _recluster(deployment: Deployment, partition: Partition) -> Stage:
+    return Archive(
+        Corpus(corpus_address(deployment.settings)),
+        partition=partition.partition,
+        signature_version=deployment.plan.signature_version,
+        longest_seconds=deployment.settings.corpus_seconds,
+        clock=time.time,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
     """A service: what it does in one line, what it reads, and how to make its stage for a partition."""
@@ -91,6 +108,7 @@ SERVICES = {
     "featurizer": ServiceSpec("reads pages, registers documents, probes the tables", lambda t: t.pages, _featurizer),
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),
+    "recluster": ServiceSpec("keeps the corpus, groups its documents into clusters", lambda t: t.documents, _recluster),
 }
 
 

@@ -4,6 +4,7 @@ The state directory makes the next run go on:
 
     <state>/embedded.json      how many pages were taken, by which settings, and what the user of this class noted
     <state>/<partition>/       what each stage keeps
+    <state>/corpus/            the settled documents, for the offline pass
 
 Pages are numbered through all runs, and a page's number is its offset, so a page that is fed again has the id it had.
 Durable is what `save` saved: it lets everything come to rest, writes down that it is saving, checkpoints every stage,
@@ -82,6 +83,7 @@ class Embedded:
             processes=settings.processes or os.cpu_count() or 1,
             checkpoint_seconds=_NEVER_SECONDS,
             checkpoint_records=10**12,
+            corpus_seconds=0.0,
         )
         self._state = state
         self._told = told
@@ -104,7 +106,9 @@ class Embedded:
         self._write()
         life = self.progress.life * _LIFE
         topics = self._topics
-        self._first = {topics.pages: self.progress.pages, topics.probes: life, topics.inbox: life}
+        self._first = {topics.pages: self.progress.pages} | dict.fromkeys(
+            (topics.probes, topics.inbox, topics.documents), life
+        )
         self._log = MemoryLog(self._first, clock=lambda: self.progress.timestamp / 1000)
         await self._log.create_topics(topic_specs(self._settings))
         self._runners = [make_runner(name, self._settings, self._log, self._deployment) for name in SERVICES]
@@ -194,15 +198,11 @@ class Embedded:
 
     def _deliver(self) -> None:
         topics = self._topics
-        for topic, take in (
-            (topics.verdicts, self._told),
-            (topics.dead_letters, self._rejected),
-            (topics.documents, None),
-        ):
+        for topic, take in ((topics.verdicts, self._told), (topics.dead_letters, self._rejected)):
             partition = Partition(topic, 0)
             records = self._log.read(partition, self._read.get(topic, 0), 10**9)
             for record in records:
-                if take is not None and record.value is not None:
+                if record.value is not None:
                     take(record.value)
             if records:
                 self._read[topic] = records[-1].offset + 1

@@ -68,3 +68,10 @@ SLICE_EVENTS = Counter(
     "What slices did: probes, inserted, repeated, matches, capped, common, merges, expired, forgotten.",
     ["event"],
 )
+ARCHIVED = Counter("neardup_archived_documents_total", "Documents written to the corpus, repeats included.")
+PASSES = Counter("neardup_passes_total", "Offline passes, by how they ended.", ["result"])
+PASS_SECONDS = Gauge("neardup_pass_seconds", "Time that the last offline pass took.")
+PASS_TIME = Gauge("neardup_pass_timestamp_seconds", "When the last offline pass ended well.")
+CLUSTERED = Gauge("neardup_clustered_documents", "Documents in the last offline pass.")
+CLUSTERS = Gauge("neardup_clusters", "Clusters that the last offline pass found, those of one document included.")
+OVERTURNED = Counter("neardup_overturned_verdicts_total", "Verdicts of the stream that an offline pass revised.")

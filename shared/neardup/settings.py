@@ -173,6 +173,7 @@ class Settings:
     candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
 
     corpus: str = _setting("", _TEXT, "folder or fsspec address of the corpus; empty: `corpus` in the state directory")
+    corpus_seconds: float = _setting(60.0, _seconds(0, 86_400), "longest wait of a document before it is in the corpus")
     recluster_seconds: float = _setting(
         3600.0, _seconds(1, 31_536_000), "between offline passes of the recluster service"
     )

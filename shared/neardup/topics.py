@@ -7,6 +7,7 @@
 | inbox | featurizer, shards, owners → aggregator, one partition an owner |
 | verdicts | aggregator → crawler |
 | documents | aggregator → recluster |
+| clusters | recluster → whoever asks, the last word on each url |
 | dead-letters | everyone → operator |
 """
 
@@ -26,12 +27,13 @@ class Topics:
     inbox: str
     verdicts: str
     documents: str
+    clusters: str
     dead_letters: str
 
     @classmethod
     def under(cls, prefix: str) -> "Topics":
         """The names for a deployment."""
-        names = ("pages", "probes", "inbox", "verdicts", "documents", "dead-letters")
+        names = ("pages", "probes", "inbox", "verdicts", "documents", "clusters", "dead-letters")
         return cls(*(f"{prefix}.{name}" for name in names))
 
 
@@ -50,5 +52,6 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         TopicSpec(names.inbox, settings.owners, settings.replication, forever),
         TopicSpec(names.verdicts, settings.verdict_partitions, settings.replication, kept),
         TopicSpec(names.documents, settings.verdict_partitions, settings.replication, forever),
+        TopicSpec(names.clusters, settings.verdict_partitions, settings.replication, {"cleanup.policy": "compact"}),
         TopicSpec(names.dead_letters, 1, settings.replication, letters),
     ]

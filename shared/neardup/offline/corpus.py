@@ -86,17 +86,31 @@ class Corpus:
 
     def write(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
         """Write a file, whole or not at all. All batches must have one signature version."""
+        self.prepare(file, batches)
+        self.publish(file)
+
+    def prepare(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
+        """Write a file that is not yet part of the corpus."""
         (signature,) = {batch.signature_version for batch in batches}
         table = pyarrow.concat_tables(table_of(batch) for batch in batches)
         table = table.replace_schema_metadata({_VERSION_KEY: VERSION, _SIGNATURE_KEY: signature})
         self._system.makedirs(self._root, exist_ok=True)
-        beside = f"{self._root}/.{file.name}.new"
-        with self._system.open(beside, "wb") as stream:
-            # Sketches and checksums are random bytes: nothing to compress, and no use for a dictionary.
-            pyarrow.parquet.write_table(
-                table, stream, compression="zstd", use_dictionary=["relation"], write_statistics=["timestamp"]
-            )
-        self._system.mv(beside, f"{self._root}/{file.name}")
+        with self._system.open(self._beside(file), "wb") as stream:
+            # Sketches and checksums are random bytes: a dictionary of them has no use.
+            pyarrow.parquet.write_table(table, stream, compression="zstd", use_dictionary=["relation"])
+
+    def publish(self, file: CorpusFile) -> None:
+        """Make a prepared file part of the corpus."""
+        self._system.mv(self._beside(file), f"{self._root}/{file.name}")
+
+    def discard_prepared(self, partition: int) -> None:
+        """Remove what was prepared for a partition, by a worker that is gone, and never published."""
+        start = self._beside(CorpusFile(partition, 0, 0)).rsplit("-", 2)[0]
+        for path in self._system.glob(f"{start}-*.new"):
+            self._system.rm_file(path)
+
+    def _beside(self, file: CorpusFile) -> str:
+        return f"{self._root}/.{file.name}.new"
 
     def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
         """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""

@@ -1,0 +1,91 @@
+"""The stage of the recluster service: settled documents from the topic into the corpus.
+
+The corpus is this stage's state: a file's name says which offsets it covers, and reading goes on after the last of
+them. Documents wait in memory until there are enough for a file, or until they have waited long enough. A large file is
+prepared beside the corpus at once, and becomes part of it with the next checkpoint: what is in the corpus was settled
+by pages that nobody will take back.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from neardup import metrics
+from neardup.document_batches import Batch, read_batch
+from neardup.errors import WrongPlan
+from neardup.log import Record
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.stage import Stage, Waves, decoded
+
+FILE_BYTES: Final = 64 << 20
+"""Of messages in a file, about."""
+
+
+class Archive(Stage):
+    """One partition of the documents topic. Writes to the corpus, which workers share, and nowhere else."""
+
+    name = "recluster"
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        partition: int,
+        signature_version: str,
+        longest_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._corpus, self._partition, self._signature = corpus, partition, signature_version
+        self._longest_seconds, self._clock = longest_seconds, clock
+        self._waiting: list[Batch] = []
+        self._waiting_bytes = 0
+        self._waiting_since = 0.0
+        self._prepared: list[CorpusFile] = []
+        self._first = 0
+        """The first offset that no file covers, prepared ones included."""
+        self._next = 0
+
+    def open(self, directory: Path) -> int | None:
+        """After what the corpus covers."""
+        self._corpus.discard_prepared(self._partition)
+        self._first = self._next = self._corpus.end(self._partition)
+        return self._first
+
+    def process(self, records: Sequence[Record]) -> Waves:
+        """Says nothing: what it learns stays here."""
+        messages, rejected = decoded(records, self._read)
+        if messages and not self._waiting:
+            self._waiting_since = self._clock()
+        for record, batch in messages:
+            self._waiting.append(batch)
+            self._waiting_bytes += len(record.value or b"")
+            self._next = record.offset + 1
+            if self._waiting_bytes >= FILE_BYTES:
+                self._prepare()
+        self._next = records[-1].offset + 1
+        return Waves(rejected=rejected)
+
+    def checkpoint(self) -> int:
+        """Publish what is prepared, and what has waited long enough; the rest is read again after a restart."""
+        if self._waiting and self._clock() - self._waiting_since >= self._longest_seconds:
+            self._prepare()
+        for file in self._prepared:
+            self._corpus.publish(file)
+        self._prepared = []
+        return self._first if self._waiting else self._next
+
+    def _prepare(self) -> None:
+        file = CorpusFile(self._partition, self._first, self._next - 1)
+        self._corpus.prepare(file, self._waiting)
+        metrics.ARCHIVED.inc(sum(len(batch.matches) for batch in self._waiting))
+        self._prepared.append(file)
+        self._waiting, self._waiting_bytes, self._first = [], 0, self._next
+
+    def _read(self, record: Record) -> Batch:
+        batch = read_batch(record.value)
+        if batch.signature_version != self._signature:
+            raise WrongPlan(
+                f"expected documents with signatures {self._signature}, got {batch.signature_version}: give every "
+                "service the same settings"
+            )
+        return batch
