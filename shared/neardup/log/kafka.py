@@ -42,6 +42,7 @@ _FETCH_WAIT_MS: Final = 20
 _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
 _RETRY_SECONDS: Final = 0.5
+_KNOWN_SECONDS: Final = 5.0
 
 
 class KafkaLog(Log):
@@ -114,12 +115,14 @@ class KafkaLog(Log):
 
     async def partitions(self, topic: str) -> int:
         client = self._producer.client
-        for _ in range(5):  # a topic created a moment ago may not be known to every broker yet
+        # A topic created a moment ago may not be known to every broker yet.
+        deadline = time.monotonic() + _KNOWN_SECONDS
+        while time.monotonic() < deadline:
             if known := client.cluster.partitions_for_topic(topic):
                 return len(known)
             await client.add_topic(topic)
             await client.force_metadata_update()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_RETRY_SECONDS)
         raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:

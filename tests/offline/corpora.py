@@ -1,0 +1,30 @@
+"""A corpus made of documents."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neardup.document_batches import Batch, Settled, read_batch, write_documents
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.types import Document
+
+SIGNATURES = "nd1"
+
+
+def batches(documents: Sequence[Document | Settled], signature_version: str = SIGNATURES) -> list[Batch]:
+    """The messages that these make, read back."""
+    settled = [each if isinstance(each, Settled) else Settled(each, None) for each in documents]
+    return [read_batch(value) for value in write_documents(settled, signature_version)]
+
+
+def add(corpus: Corpus, documents: Sequence[Document | Settled], first: int = 0, partition: int = 0) -> CorpusFile:
+    """A file with these documents; each takes one offset of the topic."""
+    file = CorpusFile(partition, first, first + len(documents) - 1)
+    corpus.write(file, batches(documents))
+    return file
+
+
+def corpus_of(directory: Path, documents: Sequence[Document | Settled]) -> Corpus:
+    """One file."""
+    corpus = Corpus(str(directory))
+    add(corpus, documents)
+    return corpus

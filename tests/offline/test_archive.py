@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from neardup.document_batches import Settled, write_documents
+from neardup.errors import WrongPlan
+from neardup.log.memory import MemoryRecord
+from neardup.offline import archive
+from neardup.offline.archive import Archive
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.gathered import gather
+from tests.documents import document
+from tests.offline.corpora import SIGNATURES
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record(offset: int, signature_version: str = SIGNATURES, count: int = 1) -> MemoryRecord:
+    """A message with one document, which has the same number, or some more."""
+    settled = [Settled(document(offset * 100 + number, offset), None) for number in range(count)]
+    (value,) = write_documents(settled, signature_version)
+    return MemoryRecord("t.documents", 2, offset, 0, None, value, ())
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    return Corpus(str(tmp_path / "corpus"))
+
+
+def opened(corpus: Corpus, tmp_path: Path, clock: Clock | None = None) -> tuple[Archive, int | None]:
+    stage = Archive(corpus, partition=2, signature_version=SIGNATURES, longest_seconds=60, clock=clock or Clock())
+    return stage, stage.open(tmp_path / "state")
+
+
+def test_documents_wait_until_they_have_waited_long_enough(corpus: Corpus, tmp_path: Path) -> None:
+    clock = Clock()
+    stage, start = opened(corpus, tmp_path, clock)
+    assert start == 0
+    assert stage.process([record(0), record(1)]).waves == ()
+    assert stage.checkpoint() == 0
+    assert corpus.files() == []
+    clock.now += 60
+    stage.process([record(2)])
+    assert stage.checkpoint() == 3
+    assert corpus.files() == [CorpusFile(2, 0, 2)]
+
+
+def test_a_restart_goes_on_after_what_the_corpus_covers(corpus: Corpus, tmp_path: Path) -> None:
+    clock = Clock()
+    stage, _ = opened(corpus, tmp_path, clock)
+    stage.process([record(0), record(1)])
+    clock.now += 60
+    stage.checkpoint()
+    stage.process([record(2)])  # and then it crashes
+    again, start = opened(corpus, tmp_path, clock)
+    assert start == 2
+    again.process([record(2), record(3)])
+    clock.now += 60
+    assert again.checkpoint() == 4
+    assert corpus.files() == [CorpusFile(2, 0, 1), CorpusFile(2, 2, 3)]
+    assert len(gather(corpus, tmp_path / "gathered")) == 4
+
+
+def test_large_files_are_prepared_at_once_and_published_with_the_checkpoint(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "FILE_BYTES", 10_000)
+    stage, _ = opened(corpus, tmp_path)
+    stage.process([record(0, count=20), record(1, count=20), record(2)])
+    assert corpus.files() == []
+    # The last one waits: it is what a restart reads again.
+    assert stage.checkpoint() == 2
+    assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 1, 1)]
+    _, start = opened(corpus, tmp_path)
+    assert start == 2
+
+
+def test_what_was_prepared_and_not_published_is_no_longer_there_after_a_restart(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "FILE_BYTES", 1)
+    stage, _ = opened(corpus, tmp_path)
+    stage.process([record(0)])
+    _, start = opened(corpus, tmp_path)
+    assert start == 0
+    assert list((tmp_path / "corpus").iterdir()) == []
+
+
+def test_messages_that_cannot_be_used_are_rejected_and_the_rest_goes_on(corpus: Corpus, tmp_path: Path) -> None:
+    clock = Clock()
+    stage, _ = opened(corpus, tmp_path, clock)
+    poison = MemoryRecord("t.documents", 2, 1, 0, None, b"no message", ())
+    waves = stage.process([record(0), poison, record(2, "nd2"), record(3), poison._replace(offset=4)])
+    assert [each.record.offset for each in waves.rejected] == [1, 2, 4]
+    assert isinstance(waves.rejected[1].error, WrongPlan)
+    assert "expected documents with signatures nd1, got nd2" in str(waves.rejected[1].error)
+    clock.now += 60
+    assert stage.checkpoint() == 5
+    assert len(gather(corpus, tmp_path / "gathered")) == 2
+
+
+def test_with_nothing_but_rejected_messages_the_offset_goes_on(corpus: Corpus, tmp_path: Path) -> None:
+    stage, _ = opened(corpus, tmp_path)
+    stage.process([MemoryRecord("t.documents", 2, 0, 0, None, b"no message", ())])
+    assert stage.checkpoint() == 1
+    assert corpus.files() == []

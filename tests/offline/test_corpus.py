@@ -1,0 +1,143 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from neardup.document_batches import Settled
+from neardup.errors import CorruptState, WrongState
+from neardup.evidence import RELATIONS, Match
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.gathered import UNIQUE, Gathered, gather
+from neardup.types import DocumentId, Relation
+from tests.documents import document
+from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
+
+MATCH = Match(DocumentId(0, 0, 0), "http://0.example/0", Relation.NEAR, 2, 0.8, 0.9, 1, DocumentId(0, 0, 0), "u")
+
+
+def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:
+    some = [document(0, 1, fingerprint=2**64 - 1, url="http://ü.example/"), document(1, 2, note="cut: bytes")]
+    documents = gather(corpus_of(tmp_path / "corpus", [some[0], Settled(some[1], MATCH)]), tmp_path / "gathered")
+    assert len(documents) == 2
+    for row, each in enumerate(some):
+        assert documents.document(row) == each.id
+        assert documents.url(row) == each.url
+        assert documents.fetched_at(row) == each.fetched_at
+        assert int(documents.fingerprint[row]) == each.fingerprint
+        assert documents.size[row] == each.size
+        assert documents.sketch(row).tolist() == each.sketch.tolist()
+        three = each.checksums
+        assert documents.checksums[row].tobytes() == three.content + three.tokens + three.shingles
+    assert documents.relation.tolist() == [UNIQUE, RELATIONS.index(Relation.NEAR)]
+    assert documents.match[1].tolist() == list(MATCH.id)
+
+
+def test_other_readers_of_parquet_see_plain_columns(tmp_path: Path) -> None:
+    file = add(corpus := Corpus(str(tmp_path)), [document(0, 1, fingerprint=2**63)])
+    table = pyarrow.parquet.read_table(tmp_path / file.name)
+    assert table.column("url").to_pylist() == ["http://0.example/0"]
+    assert table.column("fingerprint").to_pylist() == [-(2**63)]
+    assert table.column("relation").to_pylist() == [None]
+    # Spark reads no unsigned 64-bit numbers.
+    assert not [field for field in table.schema if pyarrow.types.is_unsigned_integer(field.type)]
+    assert corpus.signature_version(file) == SIGNATURES
+
+
+def test_a_file_written_again_replaces_the_first(tmp_path: Path) -> None:
+    corpus = Corpus(str(tmp_path))
+    add(corpus, [document(0, 1), document(1, 2)])
+    add(corpus, [document(0, 1), document(1, 2)])
+    assert corpus.files() == [CorpusFile(0, 0, 1)]
+
+
+def test_what_is_prepared_is_no_part_of_the_corpus_until_it_is_published(tmp_path: Path) -> None:
+    corpus, file = Corpus(str(tmp_path)), CorpusFile(3, 10, 19)
+    corpus.prepare(file, batches([document(0, 1)]))
+    assert corpus.files() == []
+    assert corpus.end(3) == 0
+    corpus.publish(file)
+    assert corpus.files() == [file]
+    assert corpus.end(3) == 20
+    assert corpus.end(2) == 0
+    corpus.prepare(CorpusFile(3, 20, 29), batches([document(0, 1)]))
+    corpus.prepare(CorpusFile(4, 20, 29), batches([document(0, 1)]))
+    corpus.discard_prepared(3)
+    assert [path.name for path in tmp_path.glob(".*")] == ["." + CorpusFile(4, 20, 29).name + ".new"]
+
+
+def test_a_place_that_is_no_folder_works_like_one(tmp_path: Path) -> None:
+    corpus = Corpus("memory://somewhere/corpus")
+    assert corpus.files() == []
+    add(corpus, [document(0, 1)])
+    assert len(gather(corpus, tmp_path)) == 1
+
+
+def test_files_that_are_not_of_a_corpus_are_told_apart(tmp_path: Path) -> None:
+    corpus, file = Corpus(str(tmp_path)), CorpusFile(0, 0, 0)
+    (tmp_path / "notes.txt").write_text("not ours")
+    assert corpus.files() == []
+    (tmp_path / file.name).write_bytes(b"PAR1 but not really")
+    with pytest.raises(CorruptState, match="expected a file of a corpus"):
+        list(corpus.read(file))
+    pyarrow.parquet.write_table(pyarrow.table({"url": ["u"]}), tmp_path / file.name)
+    with pytest.raises(WrongState, match="expected version 1 of a corpus, got none"):
+        corpus.signature_version(file)
+
+
+def test_rows_keep_their_numbers_when_more_is_gathered(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "corpus", [document(5, 5), document(6, 6)])
+    first = gather(corpus, tmp_path / "gathered")
+    before = [first.document(row) for row in range(len(first))]
+    # Earlier in the order of all pages, later in the corpus.
+    add(corpus, [document(1, 1), document(9, 9)], first=2)
+    documents = gather(corpus, tmp_path / "gathered")
+    assert [documents.document(row) for row in range(2)] == before
+    assert documents.order.tolist() == [2, 0, 1, 3]
+    assert documents.rank.tolist() == [1, 2, 0, 3]
+    assert documents.sketch(3).tolist() == document(9, 9).sketch.tolist()
+
+
+def test_a_document_that_the_stream_said_twice_is_gathered_once(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "corpus", [document(0, 1), document(1, 2), document(0, 1)])
+    add(corpus, [document(1, 2), document(2, 3)], first=7)
+    documents = gather(corpus, tmp_path / "gathered")
+    assert [documents.document(row).offset for row in range(len(documents))] == [0, 1, 2]
+
+
+def test_gathering_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "corpus", [document(0, 1)])
+    gather(corpus, tmp_path / "gathered")
+    for path in (tmp_path / "gathered").iterdir():
+        if path.suffix != ".json":
+            with path.open("ab") as file:
+                file.write(b"half a row")
+    add(corpus, [document(1, 2)], first=1)
+    documents = gather(corpus, tmp_path / "gathered")
+    assert [documents.url(row) for row in range(2)] == ["http://0.example/0", "http://0.example/1"]
+    assert documents.sketch(1).tolist() == document(1, 2).sketch.tolist()
+
+
+def test_signatures_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "corpus", [document(0, 1)])
+    corpus.write(CorpusFile(0, 1, 1), batches([document(1, 2)], "nd2"))
+    with pytest.raises(WrongState, match="expected signatures nd1, got nd2"):
+        gather(corpus, tmp_path / "gathered")
+
+
+def test_a_torn_directory_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    gather(corpus_of(tmp_path / "corpus", [document(0, 1)]), tmp_path / "gathered")
+    (tmp_path / "gathered" / "fingerprint").write_bytes(b"1234567")
+    with pytest.raises(CorruptState, match=r"expected 8 bytes; delete .* to gather it anew"):
+        Gathered(tmp_path / "gathered")
+    (tmp_path / "gathered" / "gathered.json").write_text(json.dumps({"version": 7}))
+    with pytest.raises(WrongState, match="expected version 1, got 7"):
+        Gathered(tmp_path / "gathered")
+
+
+def test_an_empty_corpus_is_no_documents(tmp_path: Path) -> None:
+    documents = gather(Corpus(str(tmp_path / "corpus")), tmp_path / "gathered")
+    assert len(documents) == 0
+    assert documents.words.dtype == np.uint64
