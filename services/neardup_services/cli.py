@@ -14,6 +14,7 @@ from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
+from neardup_services.commands.dead_letters import dead_letters
 from neardup_services.commands.dedup import dedup
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
@@ -96,7 +97,7 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan):
+for command in (dedup, produce, verdicts, dead_letters, forget, expire, sample, score, fingerprint, explain, plan):
     main.add_command(command)
 
 

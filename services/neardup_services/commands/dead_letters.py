@@ -1,0 +1,132 @@
+"""`neardup dead-letters`: what could not be used, why, and another try."""
+
+import asyncio
+import base64
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from neardup import dead_letters as letters
+from neardup.errors import WireError
+from neardup.log import Log, Output
+from neardup.log.kafka import KafkaLog
+from neardup.settings import Settings
+from neardup.topics import Topics
+from neardup.types import DeadLetter
+from neardup_services.looking import records, stop_by_signal
+
+_BATCH = 500
+
+
+@click.group("dead-letters")
+def dead_letters() -> None:
+    """Records that could not be used."""
+
+
+_reason = click.option("--reason", help="Only those with this reason, as in invalid-page.")
+_topic = click.option("--topic", help="Only those that came from this topic; its last part is enough, as in pages.")
+
+
+@dead_letters.command()
+@_reason
+@_topic
+@click.option("--follow", is_flag=True, help="Go on until Ctrl-C; else end with the last one there is now.")
+@click.option("--json", "as_json", is_flag=True, help="One object a line, with the record as it came (base64).")
+@click.option("--summary", "as_summary", is_flag=True, help="Counts by stage and reason at the end, nothing else.")
+def show(reason: str | None, topic: str | None, follow: bool, as_json: bool, as_summary: bool) -> None:
+    """Print where each dead letter came from and why it is one."""
+    asyncio.run(_show(Settings.load(), reason, topic, follow, as_json, as_summary))
+
+
+@dead_letters.command()
+@_reason
+@_topic
+@click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
+def replay(reason: str | None, topic: str | None, dry_run: bool) -> None:
+    """Send dead letters once more to the topics that they came from, those there are now.
+
+    A page takes a new place in the order of pages; messages between services go to the partition that they were for.
+    What still cannot be used becomes a dead letter again. The old ones stay: nothing removes a record from a topic.
+    """
+    sent = asyncio.run(_replay(Settings.load(), reason, topic, dry_run))
+    for name, count in sorted(sent.items()):
+        click.echo(f"{name}: {count:,} {'would be ' if dry_run else ''}sent again")
+    if not sent:
+        click.echo("no such dead letters")
+
+
+async def _show(
+    settings: Settings, reason: str | None, topic: str | None, follow: bool, as_json: bool, as_summary: bool
+) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    async with KafkaLog(settings) as log:
+        async for letter in _chosen(log, settings, reason, topic, follow):
+            counts[letter.stage, letter.reason] += 1
+            if not as_summary:
+                click.echo(json.dumps(_fields(letter)) if as_json else _line(letter))
+    if as_summary:
+        for (stage, why), count in sorted(counts.items()):
+            click.echo(f"{stage}: {why}: {count:,}")
+        click.echo(f"{counts.total():,} dead letters")
+
+
+async def _replay(settings: Settings, reason: str | None, topic: str | None, dry_run: bool) -> Counter[str]:
+    sent: Counter[str] = Counter()
+    waiting: list[Output] = []
+    pages = Topics.under(settings.prefix).pages
+    async with KafkaLog(settings) as log:
+        async for letter in _chosen(log, settings, reason, topic, follow=False):
+            sent[letter.topic] += 1
+            partition = None if letter.topic == pages else letter.partition
+            waiting.append(Output(letter.topic, partition, letter.key, letter.value, letter.headers))
+            if len(waiting) >= _BATCH and not dry_run:
+                await log.send(waiting)
+                waiting = []
+        if waiting and not dry_run:
+            await log.send(waiting)
+    return sent
+
+
+async def _chosen(
+    log: Log, settings: Settings, reason: str | None, topic: str | None, follow: bool
+) -> AsyncIterator[DeadLetter]:
+    stop, name = stop_by_signal(), Topics.under(settings.prefix).dead_letters
+    async with aclosing(records(log, name, settings.prefix, stop, follow=follow)) as found:
+        async for record in found:
+            try:
+                letter = letters.decode(record.value)
+            except WireError as error:
+                click.echo(f"{name}-{record.partition} at {record.offset}: not a dead letter: {error}", err=True)
+                continue
+            if reason in (None, letter.reason) and topic in (None, letter.topic, letter.topic.rpartition(".")[2]):
+                yield letter
+
+
+def _line(letter: DeadLetter) -> str:
+    when = datetime.fromtimestamp(letter.timestamp / 1000, UTC).isoformat(timespec="seconds")
+    # What came may be anything: nothing of it may steer the terminal.
+    return f"{when} {letter.topic}-{letter.partition} at {letter.offset}: {letter.reason}: {ascii(letter.detail)[1:-1]}"
+
+
+def _fields(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp": letter.timestamp,
+        "stage": letter.stage,
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "key": _text(letter.key),
+        "value": _text(letter.value),
+        "headers": [[name, _text(value)] for name, value in letter.headers],
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
