@@ -4,7 +4,7 @@ import math
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from itertools import count as counting
 from math import prod
@@ -319,3 +319,26 @@ def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
     """Of the first k groups of s values, those whose low bytes agree."""
     low = [[value % 256 for value in values] for values in (a, b)]
     return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))
+
+
+def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """The least row that each row is connected with: the label of a neighbour is taken over until nothing changes."""
+    edges = list(edges)
+    label = list(range(rows))
+    while any(label[a] != label[b] for a, b in edges):
+        for a, b in edges:
+            label[a] = label[b] = min(label[a], label[b])
+    return label
+
+
+def leaders(
+    order: Sequence[int], edges: Iterable[tuple[int, int]], resemblance: Callable[[int, int], float], threshold: float
+) -> dict[int, int]:
+    """The first document of the cluster of each document, taken in order."""
+    near = {frozenset(edge) for edge in edges}
+    leader: dict[int, int] = {}
+    for row in order:
+        firsts = [first for first in order if any(leader[b] == first for b in leader if frozenset((row, b)) in near)]
+        best = max(firsts, key=lambda first: resemblance(row, first), default=row)  # the earlier one of equals
+        leader[row] = best if best == row or resemblance(row, best) >= threshold else row
+    return leader
