@@ -342,3 +342,34 @@ def leaders(
         best = max(firsts, key=lambda first: resemblance(row, first), default=row)  # the earlier one of equals
         leader[row] = best if best == row or resemblance(row, best) >= threshold else row
     return leader
+
+
+def pairwise(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Precision and recall of the pairs that are together."""
+    pairs = list(combinations(range(len(found)), 2))
+    together = [{pair for pair in pairs if labels[pair[0]] == labels[pair[1]]} for labels in (found, true)]
+    both = len(together[0] & together[1])
+    precision, recall = (both / len(each) if each else 1.0 for each in together)
+    return precision, recall
+
+
+def bcubed(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Of each document's cluster, the share that is in its other cluster; the mean over documents, both ways."""
+    rows = range(len(found))
+
+    def share(one: Sequence[object], other: Sequence[object], row: int) -> float:
+        cluster = [each for each in rows if one[each] == one[row]]
+        return sum(other[each] == other[row] for each in cluster) / len(cluster)
+
+    return (
+        sum(share(found, true, row) for row in rows) / len(found),
+        sum(share(true, found, row) for row in rows) / len(found),
+    )
+
+
+def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
+    """From the four kinds of pairs: together in both, in one, in the other, in none."""
+    kinds = Counter((found[a] == found[b], true[a] == true[b]) for a, b in combinations(range(len(found)), 2))
+    both, one, other, none = (kinds[kind] for kind in ((True, True), (True, False), (False, True), (False, False)))
+    spread = (both + one) * (one + none) + (both + other) * (other + none)
+    return 2 * (both * none - one * other) / spread if spread else 1.0
