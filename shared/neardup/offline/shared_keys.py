@@ -7,7 +7,6 @@ fits are kept on disk, and in the end all are merged, a range of pairs at a time
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from neardup.kernels.postings import PARTITIONS, count_equal, expand, merge_counted
 from neardup.kernels.radix import sort_words
 from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.postings import CORES, Postings
+from neardup.offline.postings import CORES, Postings, merged
 
 Score = Callable[[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
 """(pairs as a << 32 | b, keys that each shares) -> a score each, below 0 for those that are not wanted."""
@@ -70,9 +69,8 @@ def pairs_sharing(
 
         def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
             last = cuts[number + 1] if number + 1 < len(cuts) else None
-            pairs, counts = reduce(
-                lambda a, b: Sharing(*merge_counted(*a, *b)), (r.between(cuts[number], last) for r in runs)
-            )
+            parts = [run.between(cuts[number], last) for run in runs]
+            pairs, counts = merged(parts, lambda one, other: Sharing(*merge_counted(*one, *other)))
             pairs = pairs >> np.uint64(row_bits) << np.uint64(32) | pairs & np.uint64((1 << row_bits) - 1)
             scores = score(pairs, counts)
             return pairs[scores >= 0], scores[scores >= 0]
