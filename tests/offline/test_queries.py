@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from neardup.errors import NotClustered, WrongState
 from neardup.offline.changes import host_of
+from neardup.offline.gathered import Gathered
 from neardup.offline.index import build_index
+from neardup.offline.options import Options
 from neardup.offline.queries import Queries
+from neardup.offline.sources import ShingleSource
 from neardup.packed_sketch import compare, pack_sketch
+from neardup.settings import Settings
 from neardup.shingles import containment, resemblance, shingles_of
 from neardup.signature import Choices, Signatures
 from neardup.types import Document, Page
@@ -194,6 +199,34 @@ def test_among_many_that_share_something_the_most_alike_are_found(tmp_path: Path
     pages.append(page("http://b.example/", edited(text, 10)))
     known = run_pass(tmp_path, documents(*pages))
     assert [each.url for each in known.similar(page("-", text), limit=1).documents] == ["http://b.example/"]
+
+
+def test_a_text_is_found_through_the_postings_that_the_pass_keeps(tmp_path: Path) -> None:
+    """Where a pass leaves everything: and postings of documents that came since are no trouble."""
+    given = documents(page("http://a.example/", ARTICLE), page("http://b.example/", OTHER))
+    run_pass(tmp_path, given)
+    asked = Queries.of(tmp_path / "pass", Settings())
+    (tmp_path / "pass" / "work" / "sources").mkdir(parents=True)
+    (tmp_path / "documents").rename(tmp_path / "pass" / "work" / "gathered")
+    for each in (tmp_path / "results").iterdir():
+        each.rename(tmp_path / "pass" / each.name)
+    with pytest.raises(NotClustered, match="shingles among its sources"):
+        asked.similar(page("-", ARTICLE))
+    gathered = Gathered(tmp_path / "pass" / "work" / "gathered")
+    source = ShingleSource(tmp_path / "pass" / "work" / "sources" / "shingles", Options.of(Settings()))
+    source.postings.add(gathered, np.ones(2, np.bool_), source.keys_of, 1 << 20)
+    assert [each.url for each in asked.similar(page("-", edited(ARTICLE, 3))).documents] == ["http://a.example/"]
+
+
+def test_postings_of_documents_that_came_since_do_no_harm(tmp_path: Path) -> None:
+    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
+
+    class Ahead:
+        def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            return np.zeros(2, np.int64), np.array([0, 7])
+
+    ahead = Queries(place_in(tmp_path)._replace(postings=Ahead), SIGNATURES, THRESHOLDS)
+    assert ahead.similar(page("-", ARTICLE)) == asked.similar(page("-", ARTICLE))
 
 
 # Lost and found

@@ -6,7 +6,6 @@ nothing else; one `Queries` serves all threads, and every question is answered f
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,119 +13,20 @@ from typing import Final, NamedTuple
 from neardup.decision import Thresholds
 from neardup.errors import NotClustered
 from neardup.offline.changes import ChangeSummary, History, history_of, summarise
+from neardup.offline.findings import Cluster, Found, Held, LookedUp, Lookup, Member, Moved, Similar, SimilarTo
 from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import FILE, HOW_TO_MAKE, Entry, IndexReader
 from neardup.offline.likening import liken
-from neardup.offline.similar import Postings, similar_rows
-from neardup.signature import Signatures
+from neardup.offline.options import Options
+from neardup.offline.similar import Postings, check_signatures, similar_rows
+from neardup.offline.sources import ShingleSource
+from neardup.settings import Settings
+from neardup.signature import Choices, Signatures
 from neardup.types import Page, PageRef
 
 MOST_URLS: Final = 100
 """Of a cluster or a containment, so many are told unless more are asked for."""
 MOST_SIMILAR: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A document in a cluster, and its relation to the cluster's first document: "first" if it is that."""
-
-    url: str
-    document: str
-    fetched_at: str | None
-    size: int
-    relation: str
-    resemblance: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A cluster of one or more documents. `urls`: of each url the document fetched last, the last of them first."""
-
-    name: str
-    size: int
-    representative: PageRef
-    urls: list[Member]
-
-
-@dataclass(frozen=True, slots=True)
-class LookedUp:
-    """A document of the url that was asked for."""
-
-    document: str
-    fetched_at: str | None
-    size: int
-    cluster: str
-    relation: str
-    resemblance: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A document in a containment, and how much of the contained one is in the other."""
-
-    url: str
-    document: str
-    containment: float
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """What is known of a url: its documents, the last first, their clusters, what contains and is contained in them."""
-
-    url: str
-    documents: list[LookedUp]
-    clusters: list[Cluster]
-    contained_in: list[Held]
-    contains: list[Held]
-
-
-@dataclass(frozen=True, slots=True)
-class Similar:
-    """A document like a text: "contains" is said where it is in the text, "contained" where the text is in it."""
-
-    url: str
-    document: str
-    fetched_at: str | None
-    cluster: str
-    cluster_size: int
-    relation: str | None
-    resemblance: float
-    text_in_document: float | None
-    document_in_text: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarTo:
-    """The documents most like a text. `skipped`: why it cannot be compared with any."""
-
-    skipped: str | None
-    documents: list[Similar]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where a page is now: the document fetched last under another url, and how it relates to the one that was lost.
-
-    `relation` is None where the two resemble the cluster's first document, and each other less; or where the pass kept
-    no sketches to tell.
-    """
-
-    url: str
-    document: str
-    fetched_at: str | None
-    relation: str | None
-    resemblance: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A url's last document, and where else its page is. `moved`: it was seen there after it was last seen here."""
-
-    url: str
-    document: str
-    fetched_at: str | None
-    moved: bool
-    found: Found | None
 
 
 class Place(NamedTuple):
@@ -135,6 +35,22 @@ class Place(NamedTuple):
     results: Path
     documents: Path
     postings: Callable[[], Postings]
+
+    @classmethod
+    def of(cls, directory: Path, options: Options) -> "Place":
+        """That of a pass in a directory, see `recluster`."""
+        shingles = directory / "work" / "sources" / ShingleSource.name
+
+        def postings() -> Postings:
+            found = ShingleSource(shingles, options).postings
+            if not found.rows:
+                raise NotClustered(
+                    f"{shingles}: expected the shingles of all documents, there are none; {HOW_TO_MAKE} with "
+                    f"{ShingleSource.name} among its sources"
+                )
+            return found
+
+        return cls(directory, directory / "work" / "gathered", postings)
 
 
 class _Opened:
@@ -165,6 +81,12 @@ class Queries:
         self._opened: _Opened | None = None
         self._summary: tuple[tuple[int, int, int], ChangeSummary] | None = None
 
+    @classmethod
+    def of(cls, directory: Path, settings: Settings) -> "Queries":
+        """About the pass in a directory. Raises SettingsError; a directory with no pass in it is none yet."""
+        place = Place.of(directory, Options.of(settings))
+        return cls(place, Signatures(Choices.of(settings)), Thresholds.of(settings))
+
     def lookup(self, url: str, limit: int = MOST_URLS) -> Lookup | None:
         """What is known of a url, None if nothing is. `limit`: documents, urls of a cluster and containments told."""
         with IndexReader(self._path) as index:
@@ -194,6 +116,7 @@ class Queries:
     def similar(self, page: Page, limit: int = MOST_SIMILAR) -> SimilarTo:
         """The documents most like a page, which need not be known. Raises OverLimit, too, if the settings say so."""
         opened = self._open()
+        check_signatures(opened.documents, self._signatures)  # before anything is made of them
         skipped, rows = similar_rows(opened.documents, opened.postings, self._signatures, page, self._thresholds, limit)
         with IndexReader(self._path) as index:
             found = [(index.entry(opened.documents.document(each.row)), each) for each in rows]

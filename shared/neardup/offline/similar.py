@@ -34,7 +34,7 @@ class Postings(Protocol):
     """Which kept documents have which shingles in their samples."""
 
     def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(place in the keys, row) of every document that has one of them. May block. Common keys may be left out."""
+        """(place in the keys, row) of every document that has one of them, and perhaps of some that have none."""
 
 
 class SimilarRow(NamedTuple):
@@ -62,10 +62,10 @@ class SimilarRows(NamedTuple):
 def similar_rows(
     documents: Gathered, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
 ) -> SimilarRows:
-    """The kept documents most like a page. Raises OverLimit, if the limits say so, and StateError."""
-    made_by = documents.manifest.signature_version
-    if made_by and made_by != signatures.version:
-        raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
+    """The kept documents most like a page. Raises OverLimit, if the limits say so.
+
+    The signatures must be those of the documents; postings of later documents do no harm.
+    """
     signature = signatures.of(page)
     if signature.sketches is None:
         return SimilarRows(signature.skipped, [])
@@ -77,6 +77,13 @@ def similar_rows(
     found = [each for row in rows.tolist() if (each := _compare(documents, row, text, thresholds)).strength >= LEAST]
     found.sort(key=lambda each: (_RELATIONS.index(each.relation), -each.strength, documents.document(each.row)))
     return SimilarRows(None, found[:limit])
+
+
+def check_signatures(documents: Gathered, signatures: Signatures) -> None:
+    """Raises WrongState if texts cannot be compared with the documents."""
+    made_by = documents.manifest.signature_version
+    if made_by != signatures.version:
+        raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
 
 
 class _Text(NamedTuple):
@@ -94,7 +101,7 @@ class _Text(NamedTuple):
 def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
     """Rows that share shingles with the text, those that seem most like it."""
     _, rows = postings.rows_with(text.shingles)
-    rows, shared = np.unique(rows.astype(np.int64), return_counts=True)
+    rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
     if rows.size <= most:
         return rows
     headers = documents.words[documents.starts[rows]]
