@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.offline.queries import Queries
+from neardup.offline.wording import printable
 from neardup.settings import Settings
 
 RESULTS: Final = "clusters"
@@ -42,21 +43,17 @@ def echo_json(answer: Any) -> None:
 
 
 def echo_table(title: str, heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
-    """A table for people. Texts are shown as they are but for control characters, which a terminal would follow."""
-    table = Table(
-        *heads, box=None, pad_edge=False, title=Text(printable(title)), title_justify="left", title_style="bold"
-    )
+    """A table for people, with a line before it. Of foreign texts nothing is printed that a terminal would follow."""
+    table = Table(box=None, pad_edge=False)
+    for head, example in zip(heads, rows[0] if rows else heads, strict=True):
+        table.add_column(head, justify="right" if isinstance(example, int | float) else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(_shown(value))) for value in row))
+    click.echo(printable(title))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
-
-
-def printable(text: str) -> str:
-    """With escapes in place of what is not to be printed."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _shown(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

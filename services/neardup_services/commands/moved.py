@@ -5,14 +5,8 @@ from pathlib import Path
 import click
 
 from neardup.offline.findings import Moved
-from neardup_services.commands.asking import (
-    echo_json,
-    json_option,
-    known,
-    printable,
-    queries_of,
-    state_option,
-)
+from neardup.offline.wording import printable
+from neardup_services.commands.asking import echo_json, json_option, known, queries_of, state_option
 
 
 @click.command()
