@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,6 +170,25 @@ def test_results_that_are_no_parquet_are_a_clear_error_and_leave_the_old_index(t
         build_index(tmp_path)
     with IndexReader(tmp_path / FILE) as index:
         assert index.documents_of("http://a.example/")
+
+
+def test_results_without_a_column_are_a_clear_error(tmp_path: Path) -> None:
+    write_results(tmp_path, [row(0, "http://a.example/")])
+    whole = pyarrow.parquet.read_table(tmp_path / "clusters.parquet")
+    pyarrow.parquet.write_table(whole.drop_columns("cluster"), tmp_path / "clusters.parquet")
+    with pytest.raises(CorruptState, match="cluster"):
+        build_index(tmp_path)
+
+
+def test_results_in_several_parts_are_one(tmp_path: Path) -> None:
+    for number in range(2):
+        part = tmp_path / "parts"
+        write_results(part, [row(number, "http://a.example/")])
+        (tmp_path / "clusters.parquet").mkdir(exist_ok=True)
+        (part / "clusters.parquet").rename(tmp_path / "clusters.parquet" / f"part-{number}.parquet")
+    (part / "contained.parquet").rename(tmp_path / "contained.parquet")
+    with IndexReader(build_index(tmp_path)) as index:
+        assert [entry.document for entry in index.documents_of("http://a.example/")] == ["0:1", "0:0"]
 
 
 def test_documents_that_were_not_gathered_are_a_clear_error(tmp_path: Path) -> None:

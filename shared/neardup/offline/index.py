@@ -10,11 +10,11 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow
-import pyarrow.dataset
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, NotClustered, WrongState
@@ -116,12 +116,14 @@ def _entries(batch: pyarrow.RecordBatch, standing: _Standing) -> Iterator[Entry]
         )  # fmt: skip
 
 
-def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[Any]:
+def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a file, or of a folder of parts, with the columns in the order of the schema."""
     if not path.exists():
         raise NotClustered(f"{path}: expected results of an offline pass, there are none; {HOW_TO_MAKE}")
     try:
-        # One file, or a folder of parts.
-        parts = pyarrow.dataset.dataset(path, schema, "parquet")
-        yield from parts.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+            with pyarrow.parquet.ParquetFile(part) as file:
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names):
+                    yield batch.select(schema.names)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}; {HOW_TO_MAKE}") from error
