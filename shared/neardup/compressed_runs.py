@@ -123,7 +123,7 @@ class HuffmanRun:
         return found.collect_capped(
             lookup,
             lambda start: huffman.probe_huffman(
-                self._words, self._last_keys, self._counts, directory.entries, directory.skip,
+                self._words, self._last_keys, self._counts, directory.words, directory.skip,
                 directory.bits, self._lengths, self._codes, self._peeks, keys, limits, order, start, lookup.mask,
                 lookup.cap, found.query, found.key, found.count,
             ),

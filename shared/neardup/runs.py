@@ -67,7 +67,7 @@ class PlainRun:
     def __init__(
         self,
         keys: NDArray[np.uint64],
-        directory: NDArray[np.uint32],
+        directory: NDArray[np.uint64],
         bitmap: NDArray[np.uint64],
         *,
         skip: int,
@@ -94,8 +94,8 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, directory.entries, directory.skip,
-                directory.bits, lookup.keys, lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
+                self.bitmap, self.bitmap_bits, self.keys, directory.words, directory.skip,
+                directory.bits, lookup.keys, lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip
@@ -106,8 +106,8 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_sorted(
-                self.keys, directory.entries, directory.skip, directory.bits, lookup.keys,
-                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
+                self.keys, directory.words, directory.skip, directory.bits, lookup.keys,
+                lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip
@@ -116,7 +116,7 @@ class PlainRun:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        return {"keys": self.keys, "directory": self._directory.entries, "bitmap": self.bitmap}
+        return {"keys": self.keys, "directory": self._directory.words, "bitmap": self.bitmap}
 
 
 class PlainBuilder:
@@ -126,7 +126,7 @@ class PlainBuilder:
         self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
-        self._directory = KeyDirectory.empty(keys.size, skip)
+        self._directory = KeyDirectory.empty(keys.size, skip, leading)
         self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
@@ -149,4 +149,4 @@ class PlainBuilder:
         return stop == self._keys.size
 
     def run(self) -> PlainRun:
-        return PlainRun(self._keys, self._directory.entries, self.bitmap, skip=self._skip, epoch=self._epoch)
+        return PlainRun(self._keys, self._directory.words, self.bitmap, skip=self._skip, epoch=self._epoch)

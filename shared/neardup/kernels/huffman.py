@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import leading_one
-from neardup.kernels.locating import first_at_least
+from neardup.kernels.locating import bucket_of, first_at_least, range_of
 from neardup.kernels.probing import narrowed, scan_range
 
 U = np.uint64
@@ -213,7 +213,7 @@ def probe_huffman(
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
     counts: NDArray[np.uint16],
-    directory: NDArray[np.uint32],
+    directory: NDArray[np.uint64],
     skip: int,
     bits: int,
     lengths: NDArray[np.int64],
@@ -231,7 +231,7 @@ def probe_huffman(
 ) -> tuple[int, int, int]:
     """As probe_sorted, for queries in rising order: a block is decoded once for all queries that need it."""
     left = U(skip)
-    right = U(64 - bits)
+    drop = U(63 - bits)
     # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
     mask |= ~(ALL >> left)
     keys = np.empty(BLOCK_BITS, np.uint64)
@@ -244,9 +244,8 @@ def probe_huffman(
         smallest = query & mask
         largest = query | ~mask
         # From the first block whose last key is not too small to the last one whose first key is not too large.
-        entry = (smallest << left) >> right
-        begin = U(directory[entry])
-        first = np.int64(first_at_least(last_keys, begin, U(directory[entry + U(1)]), smallest))
+        low, high = range_of(directory, bucket_of(smallest, left, drop))
+        first = np.int64(first_at_least(last_keys, low, high, smallest))
         last = first
         while last < last_keys.size - 1 and words[(last + 1) * BLOCK_WORDS] <= largest:
             last += 1
@@ -263,9 +262,9 @@ def probe_huffman(
             held = decode_blocks(words, int(first), int(last), counts, lengths, codes, peeks, keys)
             held_first = first
             held_last = last
-        low, past = narrowed(keys, U(0), U(held), query, mask)
+        low, high = narrowed(keys, U(0), U(held), query, mask)
         found, more = scan_range(
-            keys, low, past, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
+            keys, low, high, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
         )
         capped += more
     return queries.size, found, capped
