@@ -5,7 +5,7 @@ A run has distinct keys in rising order. Three forms, one behaviour: plain here,
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from neardup.lookup import Found, Lookup
 FILTER_SPACING: Final = 3
 """A filter has about 2^3 bits a key, an eighth of the table: seven of eight empty-handed probes end in it."""
 LEAST_FILTERED: Final = 1 << 12
-
-_Word = TypeVar("_Word", bound=np.generic)
 
 
 class Run(Protocol):
@@ -52,13 +50,6 @@ class Builder(Protocol):
 
     def run(self) -> Run:
         """The run, once `step` said True."""
-
-
-def zeros(size: int, dtype: type[_Word]) -> NDArray[_Word]:
-    """Like np.zeros, but on huge pages: numpy asks for those in np.empty only, and random reads need them."""
-    made = np.empty(size, dtype)
-    made.fill(0)
-    return made
 
 
 class PlainRun:

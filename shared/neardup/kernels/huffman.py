@@ -130,9 +130,9 @@ def encode(
     block: int,
     at: int,
 ) -> tuple[int, int, int]:
-    """Append keys[start:stop]; `at` is the bit reached in `block`. Returns (next key, block, at).
+    """Append keys[start:stop]; `at` is the bit reached in `block`. Blocks are cleared when they begin.
 
-    The next key is short of stop when the blocks are used up: call again with more.
+    Returns (next key, block, at). The next key is short of stop when the blocks are used up: call again with more.
     """
     for i in range(start, stop):
         if i > 0:
@@ -143,7 +143,9 @@ def encode(
                 block += 1
             if block == counts.size:
                 return i, block - 1, at
+            words[block * BLOCK_WORDS : (block + 1) * BLOCK_WORDS] = U(0)
             words[block * BLOCK_WORDS] = keys[i]
+            counts[block] = 0
             at = 64
         else:
             base = block * BLOCK_WORDS
