@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import leading_one
+from neardup.kernels.borrowing import njit_borrowing
 from neardup.kernels.locating import bucket_of, first_at_least, range_of
 from neardup.kernels.probing import narrowed, scan_range
 
@@ -108,7 +109,7 @@ def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width:
         words[word + 1] |= value << U(64 - (width - room))
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _get(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
     """The 64 bits from bit `at` on; the word after the last one must exist."""
     word = at >> U(6)
@@ -159,7 +160,7 @@ def encode(
     return stop, block, at
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _next_key(
     words: NDArray[np.uint64],
     at: np.uint64,
@@ -231,7 +232,10 @@ def probe_huffman(
     found_key: NDArray[np.uint64],
     found: int,
 ) -> tuple[int, int, int]:
-    """As probe_sorted, for queries in rising order: a block is decoded once for all queries that need it."""
+    """As probe_sorted, for queries in rising order, reported under their numbers.
+
+    Queries that need the same block go on with what the one before decoded, and no further than they need.
+    """
     left = U(skip)
     drop = U(63 - bits)
     # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
@@ -239,31 +243,40 @@ def probe_huffman(
     keys = np.empty(BLOCK_BITS, np.uint64)
     held = 0
     held_first = np.int64(-1)
-    held_last = np.int64(-1)
+    block = np.int64(-1)
+    block_end = 0
+    at = key = U(0)
     capped = 0
     for step in range(start, queries.size):
         query = queries[step]
         smallest = query & mask
         largest = query | ~mask
-        # From the first block whose last key is not too small to the last one whose first key is not too large.
         low, high = range_of(directory, bucket_of(smallest, left, drop))
+        # The first block whose last key is not too small.
         first = np.int64(first_at_least(last_keys, low, high, smallest))
-        last = first
-        while last < last_keys.size - 1 and words[(last + 1) * BLOCK_WORDS] <= largest:
-            last += 1
         if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
             continue
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        if first != held_first or last != held_last:
-            needed = np.int64(0)
-            for block in range(first, last + 1):
-                needed += np.int64(counts[block])
-            if needed > keys.size:
-                keys = np.empty(2 * needed, np.uint64)
-            held = decode_blocks(words, int(first), int(last), counts, lengths, codes, peeks, keys)
+        if first != held_first:
             held_first = first
-            held_last = last
+            block = first - 1
+            held = 0
+            block_end = 0
+        while held == 0 or key <= largest:
+            if held < block_end:
+                at, key = _next_key(words, at, key, lengths, codes, peeks)
+            elif block + 1 < last_keys.size:
+                block += 1
+                key = words[block * BLOCK_WORDS]
+                at = U(block) * U(BLOCK_BITS) + U(64)
+                block_end += int(counts[block])
+                if block_end > keys.size:
+                    keys = np.append(keys, np.empty(block_end, np.uint64))
+            else:
+                break
+            keys[held] = key
+            held += 1
         low, high = narrowed(keys, U(0), U(held), query, mask)
         found, more = scan_range(
             keys, low, high, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
