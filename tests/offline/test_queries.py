@@ -24,7 +24,7 @@ from neardup.shingles import containment, resemblance, shingles_of
 from neardup.signature import Choices, Signatures
 from neardup.types import Document, Page
 from tests.documents import text_of
-from tests.offline.passes import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
+from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
 from tests.offline.test_index import HOSTILE
 
 ARTICLE = text_of(1, 400)

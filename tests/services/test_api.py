@@ -25,7 +25,7 @@ from neardup.types import Page
 from neardup_services.api import make_api
 from neardup_services.openapi import DESCRIPTION, LARGEST_LIMIT
 from tests.documents import LONG_URLS, text_of
-from tests.offline.passes import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
+from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
 from tests.offline.test_index import HOSTILE
 from tests.services.schemas import problems
 from tests.services.workers import BIN

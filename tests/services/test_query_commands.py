@@ -15,7 +15,7 @@ from neardup.settings import Settings
 from neardup.types import Page
 from neardup_services.cli import main
 from tests.documents import text_of
-from tests.offline.passes import document_of, run_pass
+from tests.offline.by_hand import document_of, run_pass
 from tests.offline.test_index import HOSTILE
 
 STORY = text_of(1, 300)

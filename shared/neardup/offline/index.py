@@ -29,13 +29,13 @@ _TABLES: Final = """
     CREATE TABLE documents (
         timestamp INTEGER, partition INTEGER, offset INTEGER, url TEXT, url_hash INTEGER, fetched_at TEXT,
         fetched INTEGER, size INTEGER, cluster TEXT, cluster_size INTEGER, relation TEXT, resemblance REAL,
-        representative TEXT, representative_url TEXT, row INTEGER, kept TEXT, kept_row INTEGER
+        representative TEXT, row INTEGER, kept TEXT, kept_row INTEGER
     );
     CREATE TABLE contained (
         partition INTEGER, offset INTEGER, in_partition INTEGER, in_offset INTEGER, containment REAL
     );
 """
-_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FILL_CONTAINED: Final = "INSERT INTO contained VALUES (?, ?, ?, ?, ?)"
 _INDEXES: Final = """
     CREATE INDEX documents_by_url ON documents (url_hash);
@@ -109,10 +109,10 @@ def _entries(batch: pyarrow.RecordBatch, standing: _Standing) -> Iterator[Entry]
     ids = np.stack([batch.column(name).to_numpy() for name in ("timestamp", "partition", "offset")], axis=1)
     rows = zip(*(batch.column(name).to_pylist() for name in CLUSTERS.names), strict=True)
     for row, (number, kept, kept_row) in zip(rows, standing.of(ids), strict=True):
-        timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, one_url = row
+        timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, _ = row
         yield Entry(
             timestamp, partition, offset, url, url_hash(url), fetched_at, moment_of(fetched_at, timestamp), size,
-            cluster, members, relation, resemblance, one, one_url, number, kept, kept_row,
+            cluster, members, relation, resemblance, one, number, kept, kept_row,
         )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class Queries:
                     Cluster(
                         each.cluster,
                         each.cluster_size,
-                        PageRef(each.representative_url, each.representative),
+                        PageRef(index.url_of(each.representative), each.representative),
                         [_member(other) for other in index.urls_in(each.cluster, limit)],
                     )
                     for each in {entry.cluster: entry for entry in entries}.values()

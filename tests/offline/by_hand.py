@@ -1,4 +1,4 @@
-"""Small offline passes, made by hand: documents in, the files that a pass leaves out."""
+"""Offline passes made by hand: documents in, the files that a pass leaves out, and who answers questions about it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
