@@ -19,6 +19,7 @@ from neardup.offline.options import Options
 from neardup.offline.queries import Queries
 from neardup.offline.sources import ShingleSource
 from neardup.packed_sketch import compare, pack_sketch
+from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.shingles import containment, resemblance, shingles_of
 from neardup.signature import Choices, Signatures
@@ -199,6 +200,24 @@ def test_among_many_that_share_something_the_most_alike_are_found(tmp_path: Path
     pages.append(page("http://b.example/", edited(text, 10)))
     known = run_pass(tmp_path, documents(*pages))
     assert [each.url for each in known.similar(page("-", text), limit=1).documents] == ["http://b.example/"]
+
+
+def test_in_a_crawl_estimates_are_near_the_truth_and_nothing_like_a_page_is_missed(tmp_path: Path) -> None:
+    """Against the whole shingle sets of all pairs: five standard deviations of 128 MIPs values, or of 50 shingles."""
+    pages = [each.page for each in sample_crawl(150, seed=3, mean_bytes=8000)]
+    pages = [each for each in pages if SIGNATURES.of(each).sketches is not None]
+    known = run_pass(tmp_path, documents(*pages))
+    exact = [shingles_of(SIGNATURES.text_and_tokens(each)[1], 3).copy() for each in pages]
+    for number, asked in enumerate(pages[::4]):
+        mine = exact[4 * number]
+        found = {int(each.document[2:]): each for each in known.similar(asked, limit=100).documents}
+        for other, theirs in enumerate(exact):
+            if other in found:
+                assert found[other].resemblance == pytest.approx(resemblance(mine, theirs), abs=0.23)
+                assert found[other].document_in_text == pytest.approx(containment(theirs, mine), abs=0.36)
+        like = {other for other, theirs in enumerate(exact) if resemblance(mine, theirs) > 0.5}
+        kept = {each.checksums.shingles: each for each in reversed(documents(*pages))}
+        assert {kept[each.checksums.shingles].id.offset for each in documents(*(pages[o] for o in like))} <= set(found)
 
 
 def test_a_text_is_found_through_the_postings_that_the_pass_keeps(tmp_path: Path) -> None:
