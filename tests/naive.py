@@ -373,3 +373,54 @@ def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
     both, one, other, none = (kinds[kind] for kind in ((True, True), (True, False), (False, True), (False, False)))
     spread = (both + one) * (one + none) + (both + other) * (other + none)
     return 2 * (both * none - one * other) / spread if spread else 1.0
+
+
+Shared = dict[tuple[int, int], int]
+"""Pairs of rows, the lesser first, and how many keys they share."""
+
+
+def rows_by_key(keys: Sequence[set[int]], kept: Sequence[bool]) -> dict[int, list[int]]:
+    """The kept rows of each key."""
+    found: dict[int, list[int]] = {}
+    for row, some in enumerate(keys):
+        for key in some if kept[row] else ():
+            found.setdefault(key, []).append(row)
+    return found
+
+
+def pairs_sharing(keys: Sequence[set[int]], kept: Sequence[bool], first_new: int, common: int) -> Shared:
+    """How many keys with at most `common` rows each pair of kept rows shares, if it is one or more and one is new."""
+    by_key = rows_by_key(keys, kept)
+    uncommon = [{key for key in some if len(by_key.get(key, ())) <= common} for some in keys]
+    pairs = combinations([row for row in range(len(keys)) if kept[row]], 2)
+    return {(a, b): len(uncommon[a] & uncommon[b]) for a, b in pairs if b >= first_new and uncommon[a] & uncommon[b]}
+
+
+def common_keys(keys: Sequence[set[int]], kept: Sequence[bool], common: int) -> tuple[int, int]:
+    """How many keys have more rows, and how many rows these have together."""
+    sizes = [len(rows) for rows in rows_by_key(keys, kept).values() if len(rows) > common]
+    return len(sizes), sum(sizes)
+
+
+def sample_score(a: Sketch, b: Sketch, shared: int, least: tuple[float, float], least_sampled: int) -> float | None:
+    """The most of resemblance and containments, by so many sampled shingles in common, or None if neither is enough."""
+    _, left, right, _ = compared(a, b)
+    resemblance = shared / (left + right - shared)
+    containment = max((shared / size for size in (left, right) if size >= least_sampled), default=0.0)
+    enough = resemblance >= least[0] or containment >= least[1]
+    return max(resemblance, containment) if enough else None
+
+
+def bag_resemblance(a: Counter[int], b: Counter[int]) -> float:
+    """Jaccard coefficient of two bags."""
+    return (a & b).total() / (a | b).total()
+
+
+def near_fingerprints(
+    fingerprints: Sequence[int], kept: Sequence[bool], first_new: int, k: int, common: int
+) -> dict[tuple[int, int], int]:
+    """The distance of each pair of kept rows, one of them new, within k bits, but for fingerprints of too many rows."""
+    counts = Counter(each for each, is_kept in zip(fingerprints, kept, strict=True) if is_kept)
+    rows = [row for row, each in enumerate(fingerprints) if kept[row] and counts[each] <= common]
+    distances = {(a, b): (fingerprints[a] ^ fingerprints[b]).bit_count() for a, b in combinations(rows, 2)}
+    return {pair: distance for pair, distance in distances.items() if distance <= k and pair[1] >= first_new}
