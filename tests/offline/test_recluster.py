@@ -18,7 +18,7 @@ from neardup.offline.corpus import Corpus
 from neardup.offline.recluster import recluster, start_anew
 from neardup.types import Document, Relation
 from tests.documents import document, shingles
-from tests.offline.passes import (
+from tests.offline.made_runs import (
     AllPairs,
     add_file,
     clusters_in,
