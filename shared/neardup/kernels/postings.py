@@ -15,7 +15,6 @@ PARTITIONS = 256
 _PARTITION_AT = np.uint64(56)
 _KEY = np.uint64(0xFFFFFFFF00000000)
 _ROW = np.uint64(0xFFFFFFFF)
-_KEY_AT = np.uint64(32)
 
 
 @njit(nogil=True, cache=True)
@@ -135,11 +134,12 @@ def expand(
     reach: NDArray[np.uint8],
     first_new: int,
     common: int,
+    row_bits: int,
     out: NDArray[np.uint64],
     filled: int,
     ignored: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Write the pairs of rows of each key in a partition, a << 32 | b, of which b is `first_new` or later, until full.
+    """Write the pairs of rows of each key in a partition, a << row_bits | b with b from `first_new` on, until full.
 
     Begins at the key at `start`, of whose rows `done` have been paired with the ones before them, and returns where to
     go on, (start, done), and how much of `out` is filled. It has room for `common` pairs at least. A row takes part in
@@ -147,6 +147,7 @@ def expand(
     `ignored`.
     """
     rows = np.empty(common, np.int64)
+    shift = np.uint64(row_bits)
     while start < words.size:
         # Most keys have one row.
         if start + 1 == words.size or (words[start] ^ words[start + 1]) & _KEY:
@@ -169,7 +170,7 @@ def expand(
                     return start, j, filled
                 b = np.uint64(rows[j])
                 for i in range(j):
-                    out[filled + i] = np.uint64(rows[i]) << _KEY_AT | b
+                    out[filled + i] = np.uint64(rows[i]) << shift | b
                 filled += j
         start = end
         done = 0

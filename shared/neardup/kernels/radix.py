@@ -25,7 +25,7 @@ def _by_digit(
     """Copy in the order of the digit at `shift`, equal ones as they stood; `ends[digit]` is where each one's end."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     by = np.uint64(shift)
-    ends[:] = 0
+    ends[: np.int64(mask) + 1] = 0
     for i in range(words.size):
         ends[(words[i] >> by) & mask] += 1
     at = np.int64(0)
@@ -53,19 +53,20 @@ def _few(words: NDArray[np.uint64], low: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _by_digits(words: NDArray[np.uint64], spare: NDArray[np.uint64], low: int, high: int) -> None:
+def _by_digits(
+    words: NDArray[np.uint64], out: NDArray[np.uint64], low: int, high: int, ends: NDArray[np.int64]
+) -> None:
+    """Sort into `out`; both are written over."""
     passes = (high - low + DIGIT - 1) // DIGIT
-    ends = np.empty(1 << DIGIT, np.int64)
+    if passes % 2 == 0:
+        out[:] = words
+        words, out = out, words
     shift = low
     for number in range(passes):
         bits = (high - shift + passes - number - 1) // (passes - number)
-        if number % 2 == 0:
-            _by_digit(words, spare, shift, bits, ends)
-        else:
-            _by_digit(spare, words, shift, bits, ends)
+        _by_digit(words, out, shift, bits, ends)
+        words, out = out, words
         shift += bits
-    if passes % 2:
-        words[:] = spare
 
 
 @njit(nogil=True, cache=True)
@@ -79,18 +80,18 @@ def sort_words(words: NDArray[np.uint64], spare: NDArray[np.uint64], low: int, h
     if words.size <= FEW:
         _few(words, low)
         return
-    if words.size <= NEAR or high - low <= DIGIT:
-        _by_digits(words, spare, low, high)
-        return
     ends = np.empty(1 << DIGIT, np.int64)
-    _by_digit(words, spare, high - DIGIT, DIGIT, ends)
-    words[:] = spare
+    if words.size <= NEAR or high - low <= DIGIT:
+        spare[:] = words
+        _by_digits(spare, words, low, high, ends)
+        return
+    starts = np.empty(1 << DIGIT, np.int64)
+    _by_digit(words, spare, high - DIGIT, DIGIT, starts)
     start = np.int64(0)
-    for digit in range(1 << DIGIT):
-        end = ends[digit]
-        part = words[start:end]
-        if part.size > FEW:
-            _by_digits(part, spare[start:end], low, high - DIGIT)
-        elif part.size > 1:
-            _few(part, low)
+    for end in starts:
+        if end - start > FEW:
+            _by_digits(spare[start:end], words[start:end], low, high - DIGIT, ends)
+        else:
+            words[start:end] = spare[start:end]
+            _few(words[start:end], low)
         start = end

@@ -9,12 +9,12 @@ is whole: a crash leaves what there was before, and the same call then ends the 
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial, reduce
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ VERSION: Final = 1
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
 CORES: Final = len(os.sched_getaffinity(0))
+_T = TypeVar("_T")
 
 
 class Keys(NamedTuple):
@@ -102,8 +103,10 @@ class Postings:
                 runs.append(run)
             starts = np.sum([run.starts for run in runs], axis=0)
             with beside.open("wb") as file:
-                for merged in pool.map(partial(_merged, [run for run in runs if run.words.size]), range(PARTITIONS)):
-                    file.write(merged.astype("<u8", copy=False).data)
+                for part in pool.map(
+                    partial(_merged_partition, [run for run in runs if run.words.size]), range(PARTITIONS)
+                ):
+                    file.write(part.astype("<u8", copy=False).data)
                 file.flush()
                 os.fsync(file.fileno())
         for path in spilled:
@@ -179,7 +182,7 @@ def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool:
     return run
 
 
-def _merged(runs: list[Run], number: int) -> NDArray[np.uint64]:
+def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:
     """One partition of all runs."""
 
     def two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -187,4 +190,11 @@ def _merged(runs: list[Run], number: int) -> NDArray[np.uint64]:
         merge_step(one, None, other, None, 0, 0, both, None, both.size)
         return both
 
-    return reduce(two, (run.partition(number) for run in runs), np.empty(0, np.uint64))
+    return merged([run.partition(number) for run in runs], two) if runs else np.empty(0, np.uint64)
+
+
+def merged(parts: Sequence[_T], two: Callable[[_T, _T], _T]) -> _T:
+    """All parts as one, merged two by two, and what comes of it again: log2 passes over everything (Broder 1997)."""
+    while len(parts) > 1:
+        parts = [two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+    return parts[0]

@@ -7,7 +7,6 @@ fits are kept on disk, and in the end all are merged, a range of pairs at a time
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 from neardup.kernels.postings import PARTITIONS, count_equal, expand, merge_counted
 from neardup.kernels.radix import sort_words
 from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.postings import CORES, Postings
+from neardup.offline.postings import CORES, Postings, merged
 
 Score = Callable[[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
 """(pairs as a << 32 | b, keys that each shares) -> a score each, below 0 for those that are not wanted."""
 
 
 class Sharing(NamedTuple):
-    """A sorted run of pairs and how many keys each shares."""
+    """A sorted run of pairs, a << row_bits | b, and how many keys each shares."""
 
     pairs: NDArray[np.uint64]
     counts: NDArray[np.uint32]
@@ -53,10 +52,11 @@ def pairs_sharing(
     than `common` rows with a reach are ignored. What is wanted must fit into memory; the rest is bounded by
     `memory_bytes`, and by `common` words for each core.
     """
+    row_bits = reach.size.bit_length()
     spilled = directory / "spilled"
     shutil.rmtree(spilled, ignore_errors=True)
     collecting = [
-        _Collecting(postings, reach, first_new, common, memory_bytes // (32 * CORES), spilled / str(number))
+        _Collecting(postings, reach, first_new, common, row_bits, memory_bytes // (32 * CORES), spilled / str(number))
         for number in range(CORES)
     ]
     with ThreadPoolExecutor(CORES) as pool:
@@ -69,9 +69,9 @@ def pairs_sharing(
 
         def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
             last = cuts[number + 1] if number + 1 < len(cuts) else None
-            pairs, counts = reduce(
-                lambda a, b: Sharing(*merge_counted(*a, *b)), (r.between(cuts[number], last) for r in runs)
-            )
+            parts = [run.between(cuts[number], last) for run in runs]
+            pairs, counts = merged(parts, lambda one, other: Sharing(*merge_counted(*one, *other)))
+            pairs = pairs >> np.uint64(row_bits) << np.uint64(32) | pairs & np.uint64((1 << row_bits) - 1)
             scores = score(pairs, counts)
             return pairs[scores >= 0], scores[scores >= 0]
 
@@ -89,10 +89,17 @@ class _Collecting:
     """A thread's share: its partitions' pairs, in a buffer that is counted whenever it is full."""
 
     def __init__(
-        self, postings: Postings, reach: NDArray[np.uint8], first_new: int, common: int, most: int, spilled: Path
+        self,
+        postings: Postings,
+        reach: NDArray[np.uint8],
+        first_new: int,
+        common: int,
+        row_bits: int,
+        most: int,
+        spilled: Path,
     ) -> None:
         self._postings, self._reach, self._first_new, self._common = postings, reach, first_new, common
-        self._most, self._spilled = max(most, common), spilled
+        self._row_bits, self._most, self._spilled = row_bits, max(most, common), spilled
         self.ignored = np.zeros(2, np.int64)
 
     def collect(self, partitions: range) -> list[Sharing]:
@@ -104,13 +111,22 @@ class _Collecting:
             words, at, done = self._postings.partition(number), 0, 0
             while at < words.size:
                 at, done, filled = expand(
-                    words, at, done, self._reach, self._first_new, self._common, buffer, filled, self.ignored
+                    words,
+                    at,
+                    done,
+                    self._reach,
+                    self._first_new,
+                    self._common,
+                    self._row_bits,
+                    buffer,
+                    filled,
+                    self.ignored,
                 )
                 if at < words.size:
-                    runs.append(self._spill(_counted(buffer[:filled], spare[:filled]), len(runs)))
+                    runs.append(self._spill(self._counted(buffer[:filled], spare[:filled]), len(runs)))
                     filled = 0
         if filled:
-            runs.append(_counted(buffer[:filled], spare[:filled]))
+            runs.append(self._counted(buffer[:filled], spare[:filled]))
         return runs
 
     def _spill(self, run: Sharing, number: int) -> Sharing:
@@ -120,13 +136,12 @@ class _Collecting:
         run.counts.tofile(counts)
         return Sharing(np.memmap(pairs, np.uint64, "r"), np.memmap(counts, np.uint32, "r"))
 
-
-def _counted(pairs: NDArray[np.uint64], spare: NDArray[np.uint64]) -> Sharing:
-    """Sort and count; the buffer can be used again."""
-    sort_words(pairs, spare, 0, int(pairs.max()).bit_length())
-    counts = spare.view(np.uint32)[: pairs.size]
-    kept = count_equal(pairs, counts)
-    return Sharing(pairs[:kept].copy(), counts[:kept].copy())
+    def _counted(self, pairs: NDArray[np.uint64], spare: NDArray[np.uint64]) -> Sharing:
+        """Sort and count; the buffer can be used again."""
+        sort_words(pairs, spare, 0, 2 * self._row_bits)
+        counts = spare.view(np.uint32)[: pairs.size]
+        kept = count_equal(pairs, counts)
+        return Sharing(pairs[:kept].copy(), counts[:kept].copy())
 
 
 def _cuts(runs: list[Sharing], memory_bytes: int) -> list[int]:
