@@ -155,12 +155,13 @@ class Queries:
 
     def changes(self) -> ChangeSummary:
         """How pages change, over all urls with several documents. Takes time by their number, once for each index."""
-        opened = self._open()
+        identity = self._open().identity
         with self._lock:
-            if self._summary is None or self._summary[0] != opened.identity:
+            if self._summary is None or self._summary[0] != identity:
                 with IndexReader(self._path) as index:
-                    summary = summarise(opened.documents, index.fetched_again(), self._thresholds)
-                self._summary = (opened.identity, summary)
+                    # Opened after the index, the documents have all of its rows, even if it has just been replaced.
+                    summary = summarise(self._open().documents, index.fetched_again(), self._thresholds)
+                self._summary = (identity, summary)
             return self._summary[1]
 
     def _open(self) -> _Opened:
