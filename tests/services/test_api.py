@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from neardup.errors import OverLimit
+from neardup.offline.changes import ChangeSummary
 from neardup.offline.findings import Lookup, SimilarTo
 from neardup.offline.queries import Queries
 from neardup.types import Page
@@ -243,28 +244,36 @@ def test_nothing_but_questions_can_be_asked() -> None:
 # Running
 
 
-async def test_a_slow_question_does_not_hold_up_the_others(known: Queries) -> None:
-    """A question that waits for another one can only end if both run at once."""
-    other_answered = threading.Event()
+class Slow(Queries):
+    """Whose slow questions end only when a fast one was answered: that is, if they run side by side."""
 
-    class Slow(Queries):
-        def __init__(self) -> None:
-            pass
+    def __init__(self) -> None:
+        self._answered = threading.Event()
 
-        def lookup(self, url: str, limit: int = 1) -> Lookup | None:
-            if url == "slow":
-                assert other_answered.wait(30)
-            else:
-                other_answered.set()
-            return None
+    def lookup(self, url: str, limit: int = 1) -> Lookup | None:
+        if url == "slow":
+            assert self._answered.wait(10)
+        else:
+            self._answered.set()
+        return None
 
+    def changes(self) -> ChangeSummary:
+        assert self._answered.wait(10)
+        return ChangeSummary(0, 0, {}, [], [])
+
+
+@pytest.mark.parametrize(("path", "times", "expected"), [("/lookup?url=slow", 1, 404), ("/changes", 50, 200)])
+async def test_slow_questions_do_not_hold_up_the_others(path: str, times: int, expected: int) -> None:
     async with TestClient(TestServer(make_api(Slow()))) as client:
 
-        async def status(url: str) -> int:
-            async with client.get(f"/lookup?url={url}") as answer:
+        async def status(path: str) -> int:
+            async with client.get(path) as answer:
                 return answer.status
 
-        assert [*await asyncio.gather(status("slow"), status("fast"))] == [404, 404]
+        waiting = [asyncio.create_task(status(path)) for _ in range(times)]
+        await asyncio.sleep(0.1)
+        assert await status("/lookup?url=fast") == 404
+        assert set(await asyncio.gather(*waiting)) == {expected}
 
 
 @pytest.fixture
