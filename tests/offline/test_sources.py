@@ -98,7 +98,7 @@ def kept_rows(data: st.DataObject, count: int) -> list[bool]:
 KEYS: dict[str, Callable[[naive.Sketch], set[int]]] = {
     "shingles": lambda sketch: set(sketch[2]),
     "supers": lambda sketch: set(super_shingles(np.array(sketch[2], np.uint64), OPTIONS.super_size).tolist()),
-    "bands": lambda sketch: set(OPTIONS.bands.keys(np.array(sketch[1], np.uint32)).tolist()),
+    "bands": lambda sketch: {hash((band, *sketch[1][2 * band : 2 * band + 2])) for band in range(4)},
 }
 
 

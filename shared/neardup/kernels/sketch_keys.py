@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_words
+from neardup.kernels.hashing import hash_word, hash_words
 from neardup.kernels.shingling import sorted_ngrams
-from neardup.kernels.sketching import groups
 
 _BYTE = np.uint64(0xFF)
 _SPOT = ~_BYTE
@@ -73,22 +72,34 @@ def super_keys(
 
 
 @njit(nogil=True, cache=True)
+def _bytes(sketch: NDArray[np.uint64], start: int, count: int) -> np.uint64:
+    """So many bytes of the MIPs vector, at most 8, as a word."""
+    shift = np.uint64(8 * (start % 8))
+    word = sketch[1 + start // 8] >> shift
+    if start % 8 + count > 8:
+        word |= sketch[2 + start // 8] << (np.uint64(64) - shift)
+    return word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * count))
+
+
+@njit(nogil=True, cache=True)
 def band_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64], k: int, s: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same for k bands of s MIPs values, by the byte that is kept of each: what the stream's tables have, too."""
+    """The same for k bands of s MIPs values: the hash of a band's number and of the byte that is kept of each value."""
     sizes = np.zeros(rows.size, np.int64)
     keys = np.empty(rows.size * k, np.uint64)
-    values = np.empty(k * s, np.uint32)
     at = 0
     for i in range(rows.size):
         sketch = words[starts[rows[i]] : starts[rows[i] + 1]]
-        if sketch.size and _values(sketch) >= k * s:
-            for j in range(k * s):
-                values[j] = np.uint32(sketch[1 + j // 8] >> np.uint64(8 * (j % 8)) & _BYTE)
-            keys[at : at + k] = groups(values, k, s)
-            sizes[i] = k
-            at += k
+        if not sketch.size or _values(sketch) < k * s:
+            continue
+        for band in range(k):
+            key = np.uint64(band)
+            for start in range(band * s, band * s + s, 8):
+                key = hash_word(_bytes(sketch, start, min(8, band * s + s - start)), key)
+            keys[at] = key
+            at += 1
+        sizes[i] = k
     return keys[:at], sizes
 
 
