@@ -4,7 +4,7 @@ import math
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from itertools import count as counting
 from math import prod
@@ -319,6 +319,60 @@ def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
     """Of the first k groups of s values, those whose low bytes agree."""
     low = [[value % 256 for value in values] for values in (a, b)]
     return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))
+
+
+def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """The least row that each row is connected with: the label of a neighbour is taken over until nothing changes."""
+    edges = list(edges)
+    label = list(range(rows))
+    while any(label[a] != label[b] for a, b in edges):
+        for a, b in edges:
+            label[a] = label[b] = min(label[a], label[b])
+    return label
+
+
+def leaders(
+    order: Sequence[int], edges: Iterable[tuple[int, int]], resemblance: Callable[[int, int], float], threshold: float
+) -> dict[int, int]:
+    """The first document of the cluster of each document, taken in order."""
+    near = {frozenset(edge) for edge in edges}
+    leader: dict[int, int] = {}
+    for row in order:
+        firsts = [first for first in order if any(leader[b] == first for b in leader if frozenset((row, b)) in near)]
+        best = max(firsts, key=lambda first: resemblance(row, first), default=row)  # the earlier one of equals
+        leader[row] = best if best == row or resemblance(row, best) >= threshold else row
+    return leader
+
+
+def pairwise(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Precision and recall of the pairs that are together."""
+    pairs = list(combinations(range(len(found)), 2))
+    together = [{pair for pair in pairs if labels[pair[0]] == labels[pair[1]]} for labels in (found, true)]
+    both = len(together[0] & together[1])
+    precision, recall = (both / len(each) if each else 1.0 for each in together)
+    return precision, recall
+
+
+def bcubed(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Of each document's cluster, the share that is in its other cluster; the mean over documents, both ways."""
+    rows = range(len(found))
+
+    def share(one: Sequence[object], other: Sequence[object], row: int) -> float:
+        cluster = [each for each in rows if one[each] == one[row]]
+        return sum(other[each] == other[row] for each in cluster) / len(cluster)
+
+    return (
+        sum(share(found, true, row) for row in rows) / len(found),
+        sum(share(true, found, row) for row in rows) / len(found),
+    )
+
+
+def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
+    """From the four kinds of pairs: together in both, in one, in the other, in none."""
+    kinds = Counter((found[a] == found[b], true[a] == true[b]) for a, b in combinations(range(len(found)), 2))
+    both, one, other, none = (kinds[kind] for kind in ((True, True), (True, False), (False, True), (False, False)))
+    spread = (both + one) * (one + none) + (both + other) * (other + none)
+    return 2 * (both * none - one * other) / spread if spread else 1.0
 
 
 Shared = dict[tuple[int, int], int]

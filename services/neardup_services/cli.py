@@ -14,14 +14,19 @@ from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
+from neardup_services.commands.changes import changes
 from neardup_services.commands.dedup import dedup
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.forget import expire, forget
+from neardup_services.commands.lookup import lookup
+from neardup_services.commands.moved import moved
 from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
+from neardup_services.commands.serve import serve
+from neardup_services.commands.similar import similar
 from neardup_services.commands.verdicts import verdicts
 
 
@@ -96,7 +101,10 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan):
+for command in (
+    dedup, produce, verdicts, forget, expire, lookup, similar, moved, changes, serve, sample, score, fingerprint,
+    explain, plan,
+):  # fmt: skip
     main.add_command(command)
 
 
