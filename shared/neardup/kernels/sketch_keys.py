@@ -138,12 +138,13 @@ def spot_keys(
 
 
 @njit(nogil=True, cache=True)
-def _at_modulus(sample: NDArray[np.uint64], exponent: np.uint64) -> int:
-    mask = (np.uint64(1) << exponent) - np.uint64(1)
-    count = 0
-    for value in sample:
-        count += value & mask == np.uint64(0)
-    return count
+def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many sampled shingles every row has."""
+    sizes = np.zeros(starts.size - 1, np.int64)
+    for row in range(sizes.size):
+        if starts[row + 1] > starts[row]:
+            sizes[row] = np.int64(words[starts[row]] >> np.uint64(32))
+    return sizes
 
 
 @njit(nogil=True, cache=True)
@@ -151,37 +152,43 @@ def score_samples(
     words: NDArray[np.uint64],
     starts: NDArray[np.int64],
     pairs: NDArray[np.uint64],
-    counts: NDArray[np.uint32],
     least_resemblance: float,
     least_containment: float,
     least_sampled: int,
 ) -> NDArray[np.float32]:
-    """Resemblance, or containment one way or the other, whichever is most, by sampled shingles in common.
+    """Resemblance, or containment one way or the other, whichever is most, by samples at the coarser modulus.
 
-    Sizes are those at the coarser modulus, where all that is common to both stands. -1 for pairs that reach neither of
-    the least values. Containment of a document of which fewer than `least_sampled` are left does not count.
+    -1 for pairs that reach neither of the least values. Containment of a document of which fewer than `least_sampled`
+    shingles are left does not count.
     """
     scores = np.full(pairs.size, np.float32(-1))
     for place in range(pairs.size):
-        shared = np.float64(counts[place])
         a = np.int64(pairs[place] >> np.uint64(32))
         b = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
-        if words[starts[a]] & _BYTE > words[starts[b]] & _BYTE:
-            a, b = b, a
-        coarse = np.float64(words[starts[b]] >> np.uint64(32))
-        # Most pairs share a template and little else: no look at the samples is needed.
-        if shared < least_resemblance * coarse and shared < least_containment * least_sampled:
-            continue
-        fine = np.float64(
-            _at_modulus(_sample(words[starts[a] : starts[a + 1]]), words[starts[b]] & _BYTE)
-            if words[starts[a]] & _BYTE != words[starts[b]] & _BYTE
-            else np.int64(words[starts[a]] >> np.uint64(32))
-        )
-        resemblance = shared / (fine + coarse - shared)
+        exponent = max(words[starts[a]] & _BYTE, words[starts[b]] & _BYTE)
+        mask = (np.uint64(1) << exponent) - np.uint64(1)
+        left = _sample(words[starts[a] : starts[a + 1]])
+        right = _sample(words[starts[b] : starts[b + 1]])
+        shared = 0
+        i = 0
+        j = 0
+        # What both have is divisible by either modulus.
+        while i < left.size and j < right.size:
+            x = left[i]
+            y = right[j]
+            shared += x == y
+            i += x <= y
+            j += y <= x
+        sizes = 0
         containment = 0.0
-        for size in (fine, coarse):
+        for sample in (left, right):
+            size = 0
+            for value in sample:
+                size += value & mask == np.uint64(0)
+            sizes += size
             if size >= least_sampled:
                 containment = max(containment, shared / size)
+        resemblance = shared / (sizes - shared) if shared else 0.0
         if resemblance >= least_resemblance or containment >= least_containment:
             scores[place] = max(resemblance, containment)
     return scores
