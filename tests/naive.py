@@ -406,9 +406,9 @@ def common_keys(keys: Sequence[set[int]], kept: Sequence[bool], common: int) -> 
     return len(sizes), sum(sizes)
 
 
-def sample_score(a: Sketch, b: Sketch, shared: int, least: tuple[float, float], least_sampled: int) -> float | None:
-    """The most of resemblance and containments, by so many sampled shingles in common, or None if neither is enough."""
-    _, left, right, _ = compared(a, b)
+def sample_score(a: Sketch, b: Sketch, least: tuple[float, float], least_sampled: int) -> float | None:
+    """The most of resemblance and containments, by sampled shingles in common, or None if neither is enough."""
+    _, left, right, shared = compared(a, b)
     resemblance = shared / (left + right - shared)
     containment = max((shared / size for size in (left, right) if size >= least_sampled), default=0.0)
     enough = resemblance >= least[0] or containment >= least[1]
