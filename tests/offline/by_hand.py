@@ -1,4 +1,4 @@
-"""Offline passes made by hand: documents in, the files that a pass leaves out, and who answers questions about it."""
+"""Offline passes over a few documents, and who answers questions about them; results written by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,90 +8,29 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from numpy.typing import NDArray
 
 from neardup.decision import Thresholds
 from neardup.document_batches import Settled, read_batch, write_documents
 from neardup.offline.corpus import Corpus, CorpusFile
-from neardup.offline.gathered import Gathered, gather
 from neardup.offline.index import build_index
+from neardup.offline.options import Options
 from neardup.offline.queries import Place, Queries
+from neardup.offline.recluster import gathered, recluster, source_directory
 from neardup.offline.results import CLUSTERS, CONTAINED
-from neardup.packed_sketch import compare, pack_sketch, sample_values
+from neardup.offline.sources import make_source
+from neardup.packed_sketch import pack_sketch
 from neardup.signature import Signatures
 from neardup.types import Document, DocumentId, Page
 
 THRESHOLDS = Thresholds()
 SIGNATURES = Signatures()
-
-
-class SampledShingles:
-    """The postings of gathered documents, looked for one by one."""
-
-    def __init__(self, documents: Gathered) -> None:
-        self._documents = documents
-
-    def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        found = []
-        for row in range(len(self._documents)):
-            sketch = self._documents.sketch(row)
-            if sketch.size:
-                places = np.flatnonzero(np.isin(keys, sample_values(sketch)[1]))
-                found += [(place, row) for place in places.tolist()]
-        pairs = np.array(found, np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
+OPTIONS = Options(signature_version=SIGNATURES.version, pair_sources=("shingles",))
 
 
 def write_results(results: Path, clusters: Sequence[dict[str, Any]], contained: Sequence[dict[str, Any]] = ()) -> None:
     results.mkdir(parents=True, exist_ok=True)
     for name, rows, schema in (("clusters", clusters, CLUSTERS), ("contained", contained, CONTAINED)):
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), results / f"{name}.parquet")
-
-
-def rows_of(documents: Sequence[Document]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of clusters and containments, by the rule: a document joins the first document that it is like."""
-    leaders: list[Document] = []
-    rows: list[dict[str, Any]] = []
-    for each in sorted(documents, key=lambda document: document.id):
-        relation, resemblance, leader = "first", None, each
-        for other in leaders:
-            same = each.checksums.relation_to(other.checksums)
-            likeness = 1.0 if same else compare(each.sketch, other.sketch).resemblance
-            if likeness >= THRESHOLDS.resemblance:
-                relation, resemblance, leader = str(same or "near"), likeness, other
-                break
-        if leader is each:
-            leaders.append(each)
-        rows.append(row_of(each, leader, relation, resemblance))
-    sizes: dict[str, int] = {}
-    for row in rows:
-        sizes[row["cluster"]] = sizes.get(row["cluster"], 0) + 1
-    for row in rows:
-        row["cluster_size"] = sizes[row["cluster"]]
-    contained = [
-        {"document": str(a.id), "container": str(b.id), "containment": much}
-        for a in leaders
-        for b in leaders
-        if a is not b and (much := compare(a.sketch, b.sketch).a_in_b or 0.0) >= THRESHOLDS.containment
-    ]
-    return rows, contained
-
-
-def row_of(each: Document, leader: Document, relation: str, resemblance: float | None) -> dict[str, Any]:
-    return {
-        "timestamp": each.id.timestamp,
-        "partition": each.id.partition,
-        "offset": each.id.offset,
-        "url": each.url,
-        "fetched_at": each.fetched_at,
-        "size": each.size,
-        "cluster": str(leader.id),
-        "relation": relation,
-        "resemblance": resemblance,
-        "cluster_size": 1,
-        "representative": str(leader.id),
-        "representative_url": leader.url,
-    }
 
 
 def document_of(offset: int, page: Page) -> Document:
@@ -110,28 +49,29 @@ def document_of(offset: int, page: Page) -> Document:
     )
 
 
-def run_pass(directory: Path, documents: Sequence[Document]) -> Queries:
-    """A pass over all of these, its index, and who answers questions about it. Again with more, it goes on."""
-    corpus = Corpus(str(directory / "corpus"))
-    known = {tuple(each.id): each for each in documents}
+def run_pass(state: Path, documents: Sequence[Document]) -> Queries:
+    """A pass over these, its index, and who answers questions about it. Run again with more, it goes on."""
+    corpus = Corpus(str(state / "corpus"))
     seen: set[bytes] = set()
     settled = []
-    for each in sorted(known.values(), key=lambda document: document.id):
+    for each in sorted(documents, key=lambda document: document.id):
         # As the stream does: the same words are sent without a sketch.
         light = replace(each, sketch=np.empty(0, np.uint64)) if each.checksums.tokens in seen else each
         seen.add(each.checksums.tokens)
         settled.append(Settled(light, None))
     end = corpus.end(0)
-    if settled:
-        batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
-        corpus.write(CorpusFile(0, end, end), batches)
-    place = place_in(directory)
-    gathered = gather(corpus, place.documents)
-    write_results(place.results, *rows_of(list(known.values())))
-    build_index(place.results, gathered)
-    return Queries(place, SIGNATURES, THRESHOLDS)
+    batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
+    corpus.write(CorpusFile(0, end, end), batches)
+    directory = state / "clusters"
+    sources = [make_source(name, source_directory(directory, name), OPTIONS) for name in OPTIONS.pair_sources]
+    recluster(corpus, directory, OPTIONS, sources)
+    build_index(directory, gathered(directory))
+    return queries_in(state)
 
 
-def place_in(directory: Path) -> Place:
-    documents = directory / "documents"
-    return Place(directory / "results", documents, lambda: SampledShingles(Gathered(documents)))
+def queries_in(state: Path) -> Queries:
+    return Queries(place_in(state), SIGNATURES, THRESHOLDS)
+
+
+def place_in(state: Path) -> Place:
+    return Place.of(state / "clusters", OPTIONS)

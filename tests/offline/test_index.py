@@ -15,6 +15,7 @@ from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.gathered import Gathered
 from neardup.offline.index import build_index, moment_of
 from neardup.offline.index_reader import FILE, Entry, IndexReader
+from neardup.offline.recluster import gathered
 from neardup.types import DocumentId
 from tests.documents import document, utf8
 from tests.offline.by_hand import run_pass, write_results
@@ -155,11 +156,11 @@ def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) 
     copy = document(1, 1, tokens="tokens 0:0")
     other = document(2, 2)
     run_pass(tmp_path, [first, copy, other])
-    with IndexReader(tmp_path / "results" / FILE) as index:
+    with IndexReader(tmp_path / "clusters" / FILE) as index:
         entries = [index.entry(each.id) for each in (first, copy, other)]
     known = [entry for entry in entries if isinstance(entry, Entry)]
     assert [entry.kept for entry in known] == ["0:0", "0:0", "0:2"]
-    documents = Gathered(tmp_path / "documents")
+    documents = gathered(tmp_path / "clusters")
     assert [documents.document(entry.row) for entry in known] == [first.id, copy.id, other.id]
     assert [documents.document(entry.kept_row) for entry in known] == [first.id, first.id, other.id]
 

@@ -25,7 +25,7 @@ from neardup.types import Page
 from neardup_services.api import make_api
 from neardup_services.openapi import DESCRIPTION, LARGEST_LIMIT
 from tests.documents import LONG_URLS, text_of
-from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
+from tests.offline.by_hand import document_of, queries_in, run_pass
 from tests.offline.test_index import HOSTILE
 from tests.services.schemas import problems
 from tests.services.workers import BIN
@@ -50,7 +50,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def known(state: Path) -> Queries:
-    return Queries(place_in(state), SIGNATURES, THRESHOLDS)
+    return queries_in(state)
 
 
 async def ask(app: web.Application, method: str, path: str, **more: Any) -> tuple[int, Any]:
@@ -185,7 +185,7 @@ async def test_a_page_over_the_limits_of_reading_is_refused() -> None:
 
 @pytest.mark.parametrize("path", ["/lookup?url=a", "/moved?url=a", "/changes", "/changes?url=a", "/similar"])
 async def test_before_the_first_pass_the_service_is_not_available(tmp_path: Path, path: str) -> None:
-    app = make_api(Queries(place_in(tmp_path), SIGNATURES, THRESHOLDS))
+    app = make_api(queries_in(tmp_path))
     post = path == "/similar"
     given = {"data": html(STORY), "headers": {"Content-Type": "text/html"}} if post else {}
     status, body = await ask(app, "POST" if post else "GET", path, **given)
@@ -298,7 +298,7 @@ def test_the_command_serves_notices_a_new_pass_and_ends_cleanly(
     question = f"{address}/lookup?url={quote(LONG_URLS[1], safe='')}"
     assert get(question)[0] == 503
     (directory / "clusters").mkdir()
-    (directory / "clusters" / "index.sqlite.new").write_bytes((state / "results" / "index.sqlite").read_bytes())
+    (directory / "clusters" / "index.sqlite.new").write_bytes((state / "clusters" / "index.sqlite").read_bytes())
     (directory / "clusters" / "index.sqlite.new").rename(directory / "clusters" / "index.sqlite")
     status, body = get(question)
     assert (status, body["url"]) == (200, LONG_URLS[1])

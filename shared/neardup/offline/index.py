@@ -18,10 +18,11 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, NotClustered, WrongState
+from neardup.offline.copies import find_copies
 from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, place_of, url_hash
 from neardup.offline.results import CLUSTERS, CONTAINED
-from neardup.offline.rows import UNKNOWN, Rows, kept_rows
+from neardup.offline.rows import UNKNOWN, Rows
 from neardup.types import DocumentId
 
 _ROWS_AT_ONCE: Final = 1 << 14
@@ -90,7 +91,7 @@ class _Standing:
     def __init__(self, documents: Gathered | None) -> None:
         self._documents = documents
         if documents is not None:
-            self._rows, self._kept = Rows(documents), kept_rows(documents)
+            self._rows, self._kept = Rows(documents), find_copies(documents).kept
 
     def of(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
         """Of each id its row, and name and row of the document that is kept of its copies."""

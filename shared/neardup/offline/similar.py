@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.decision import Thresholds, decide
-from neardup.errors import WrongState
+from neardup.errors import NotClustered, WrongState
 from neardup.kernels.shingling import common
 from neardup.offline.gathered import Gathered
+from neardup.offline.index_reader import HOW_TO_MAKE
 from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
 from neardup.shingles import shingles_of
 from neardup.signature import Signatures, Sketches
@@ -77,7 +78,9 @@ def similar_rows(
 
 
 def check_signatures(documents: Gathered, signatures: Signatures) -> None:
-    """Raises WrongState if texts cannot be compared with the documents."""
+    """Raises NotClustered if there are no documents, WrongState if texts cannot be compared with them."""
+    if not len(documents):
+        raise NotClustered(f"expected gathered documents, there are none; {HOW_TO_MAKE}")
     made_by = documents.manifest.signature_version
     if made_by != signatures.version:
         raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
