@@ -32,6 +32,9 @@ class Holder(ABC):
         self._partition = partition
         self._ttl = settings.ttl_hours * _HOUR
         self._reported: dict[str, int] = {}
+        self._keys, self._bytes = (
+            gauge.labels(str(partition)) for gauge in (metrics.SLICE_KEYS, metrics.SLICE_BYTES)
+        )
 
     @abstractmethod
     def __len__(self) -> int:
@@ -65,11 +68,12 @@ class Holder(ABC):
 
     def _report(self, counts: Any, keys: int, size: int) -> None:
         for event in counts.__slots__:
-            total = getattr(counts, event)
-            metrics.SLICE_EVENTS.labels(event).inc(total - self._reported.get(event, 0))
-            self._reported[event] = total
-        metrics.SLICE_KEYS.labels(str(self._partition)).set(keys)
-        metrics.SLICE_BYTES.labels(str(self._partition)).set(size)
+            total, before = getattr(counts, event), self._reported.get(event, 0)
+            if total > before:
+                metrics.SLICE_EVENTS.labels(event).inc(total - before)
+                self._reported[event] = total
+        self._keys.set(keys)
+        self._bytes.set(size)
 
 
 class Permuted(Holder):
