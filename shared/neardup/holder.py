@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from neardup import metrics
 from neardup.buckets import BucketTable
 from neardup.codecs import Codec
+from neardup.counts import TableCounts
 from neardup.levels import EPOCHS, epoch_of
 from neardup.plan import Plan
 from neardup.probes import Probes, concatenated
@@ -21,6 +22,8 @@ from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
 from neardup.table import Table
 
 _HOUR: Final = 3_600_000
+# Looked up once: finding a metric by its labels takes longer than counting.
+_EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -66,11 +69,11 @@ class Holder(ABC):
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
 
-    def _report(self, counts: Any, keys: int, size: int) -> None:
+    def _report(self, counts: TableCounts, keys: int, size: int) -> None:
         for event in counts.__slots__:
             total, before = getattr(counts, event), self._reported.get(event, 0)
             if total > before:
-                metrics.SLICE_EVENTS.labels(event).inc(total - before)
+                _EVENTS[event].inc(total - before)
                 self._reported[event] = total
         self._keys.set(keys)
         self._bytes.set(size)

@@ -80,13 +80,17 @@ class KafkaLog(Log):
             if number is None:
                 number = await self._by_key(output)
             by_partition.setdefault((output.topic, number), []).append(output)
+        if not by_partition:
+            return
+        sent = [self._lane(topic, number).send(some) for (topic, number), some in by_partition.items()]
         try:
-            async with asyncio.TaskGroup() as group:
-                for (topic, number), some in by_partition.items():
-                    group.create_task(self._lane(topic, number).send(some))
-        except ExceptionGroup as errors:
-            first = errors.exceptions[0]
-            raise SendFailed(f"outputs were not acknowledged: {first!r}; is the broker up?") from first
+            done, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for each in sent:
+                each.cancel()  # does nothing to one that is done
+        errors = [error for each in done if (error := each.exception()) is not None]
+        if errors:
+            raise SendFailed(f"outputs were not acknowledged: {errors[0]!r}; is the broker up?") from errors[0]
 
     async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> "KafkaConsumer":
         await self.partitions(topic)
