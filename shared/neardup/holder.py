@@ -35,9 +35,7 @@ class Holder(ABC):
         self._partition = partition
         self._ttl = settings.ttl_hours * _HOUR
         self._reported: dict[str, int] = {}
-        self._keys, self._bytes = (
-            gauge.labels(str(partition)) for gauge in (metrics.SLICE_KEYS, metrics.SLICE_BYTES)
-        )
+        self._keys, self._bytes = (gauge.labels(str(partition)) for gauge in (metrics.SLICE_KEYS, metrics.SLICE_BYTES))
 
     @abstractmethod
     def __len__(self) -> int:

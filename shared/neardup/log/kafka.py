@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 2 * 2**20
 _FETCH_LEAST_BYTES: Final = 2**18
+_FETCH_PATIENT_BYTES: Final = 2**20
 _FETCH_WAIT_MS: Final = 20
 _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
@@ -92,7 +93,9 @@ class KafkaLog(Log):
         if errors:
             raise SendFailed(f"outputs were not acknowledged: {errors[0]!r}; is the broker up?") from errors[0]
 
-    async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> "KafkaConsumer":
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> "KafkaConsumer":
         await self.partitions(topic)
         session = int(self._settings.session_timeout_seconds * 1000)
         client = aiokafka.AIOKafkaConsumer(
@@ -108,8 +111,8 @@ class KafkaLog(Log):
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
             # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
             # also because a partition that was read while a fetch is under way is not in that fetch.
-            fetch_min_bytes=_FETCH_LEAST_BYTES,
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
+            fetch_min_bytes=_FETCH_PATIENT_BYTES if patience else _FETCH_LEAST_BYTES,
+            fetch_max_wait_ms=max(_FETCH_WAIT_MS, int(patience * 1000)),
         )
         member = KafkaConsumer(client, listener, self._settings)
         client.subscribe([topic], listener=member.relay)
