@@ -20,6 +20,7 @@ from neardup.settings import Settings
 from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
 from neardup.table import Table
+from neardup.warm_up import warm_up_buckets, warm_up_slices
 
 _HOUR: Final = 3_600_000
 # Looked up once: finding a metric by its labels takes longer than counting.
@@ -40,6 +41,10 @@ class Holder(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """Keys held."""
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Load the kernels that will be needed. The first call of a process takes a moment."""
 
     @abstractmethod
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
@@ -90,6 +95,9 @@ class Permuted(Holder):
     def __len__(self) -> int:
         return len(self._slice)
 
+    def warm_up(self) -> None:
+        warm_up_slices(self._slice.settings.codec, self._slice.table.leading)
+
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = self._slice.table.keys_of(fingerprints)
@@ -121,6 +129,9 @@ class Buckets(Holder):
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def warm_up(self) -> None:
+        warm_up_buckets()
 
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])

@@ -54,6 +54,7 @@ class Shard(Stage):
     def open(self, directory: Path) -> int | None:
         """What the snapshot says, else the start of the log."""
         directory.mkdir(parents=True, exist_ok=True)
+        self._holder.warm_up()
         self._path = directory / "slice"
         if self._path.exists():
             self._next = self._saved = self._holder.load(self._path)
