@@ -49,6 +49,7 @@ def recluster(
     signature version than the options say.
     """
     assert [source.name for source in sources] == list(options.pair_sources)
+    begun = time.perf_counter()
     work = directory / _WORK
     work.mkdir(parents=True, exist_ok=True)
     with _alone(work):
@@ -66,7 +67,7 @@ def recluster(
         run_file.begin(work, options, this)
         report = Run(directory, work, documents, this, options, sources, progress).go()
         phases += [gathering, *report.phases]
-        seconds = sum(each.seconds for each in phases if not each.repeated)
+        seconds = time.perf_counter() - begun
         report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
         write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
         return report
