@@ -29,7 +29,7 @@ from neardup.offline.options import Options
 from neardup.offline.pairs import PairSource
 from neardup.offline.phases import Progress
 from neardup.offline.report import Phase, Report
-from neardup.offline.run import OVERTURNED, Run
+from neardup.offline.run import Run
 
 REPORT: Final = "report.json"
 _WORK: Final = "work"
@@ -76,7 +76,7 @@ def recluster(
 def start_anew(directory: Path) -> None:
     """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
 
-    What was said against the stream stays, so that its revisions go on; results stay until there are new ones.
+    The results stay until there are new ones: what they say against the stream is where its revisions go on.
     """
     work = directory / _WORK
     if not work.exists():
@@ -85,7 +85,7 @@ def start_anew(directory: Path) -> None:
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name not in (OVERTURNED, _LOCK):
+            elif path.name != _LOCK:
                 path.unlink()
 
 
