@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,16 @@ def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
     unknown = recluster("--state", state, "--sources", "guesses")
     assert unknown.exit_code == 1
     assert "NEARDUP_PAIR_SOURCES: expected one or more of shingles" in unknown.output
+
+
+def test_spark_without_pyspark_is_an_error_that_says_what_to_install(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "neardup.offline.spark", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    done = recluster("--state", state, "--engine", "spark")
+    assert done.exit_code == 1
+    assert "neardup[spark]" in done.output
 
 
 def test_ctrl_c_leaves_a_state_that_goes_on(state: Path) -> None:

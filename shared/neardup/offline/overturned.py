@@ -1,16 +1,20 @@
 """What the offline pass says against the stream: documents that the stream called unique, and that are duplicates.
 
 The stream's own verdicts have the revisions 0 and 1. The pass begins with 2, and adds one whenever it says something
-else of a document than it said the last time; that it is unique after all is something else, too. What was said is
-kept, so that a repeated run says the same, with the same revision.
+else of a document than it said the last time; that it is unique after all is something else, too. What was said last
+is read from the results: a repeated run says the same, with the same revision, whichever engine either was.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 from numpy.typing import NDArray
 
+from neardup.errors import CorruptState
 from neardup.evidence import RELATIONS
 from neardup.offline.copies import LEVELS, Copies, levels
 from neardup.offline.edges import Contained
@@ -23,8 +27,8 @@ NEAR: Final = RELATIONS.index(Relation.NEAR)
 CONTAINED: Final = RELATIONS.index(Relation.CONTAINED)
 NOWHERE: Final = -1
 """In place of a row."""
-_NO_DOCUMENT: Final = -1
-"""In place of each number of an id."""
+_PLACES: Final[dict[str | None, int]] = {str(relation): place for place, relation in enumerate(RELATIONS)}
+_PLACES[None] = UNIQUE
 
 
 class Said(NamedTuple):
@@ -91,34 +95,36 @@ def revised(documents: Gathered, found: Overturned, before: Said | None) -> Said
     return Said(said, now[said], now_target[said], revision[said])
 
 
-def said_of(documents: Gathered, kept: Mapping[str, NDArray[Any]]) -> Said:
-    """What `to_keep` made, of the documents that are still there."""
-    row, target = (rows_of(documents, kept[name].reshape(-1, 3)) for name in ("document", "target"))
+def said_in(path: Path, documents: Gathered) -> Said | None:
+    """What a file of results says, of the documents that are there; None without one. Raises CorruptState."""
+    if not path.exists():
+        return None
+    try:
+        table = pyarrow.parquet.read_table(path, columns=["document", "relation", "duplicate_of", "revision"])
+        names, relations, targets, revisions = (column.to_pylist() for column in table.columns)
+        row, target = _rows_of(documents, names), _rows_of(documents, targets)
+        relation = np.array([_PLACES[each] for each in relations], np.int8)
+        revision = np.array(revisions, np.int64)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise CorruptState(
+            f"{path}: expected what the last run said: {error!r}; without it, revisions start anew"
+        ) from error
     there = row != NOWHERE
-    return Said(row[there], kept["relation"][there], target[there], kept["revision"][there])
+    return Said(row[there], relation[there], target[there], revision[there])
 
 
-def to_keep(documents: Gathered, said: Said) -> dict[str, NDArray[Any]]:
-    """With documents named by their ids, as row numbers do not outlive a run that starts anew."""
-    target = np.where((said.target == NOWHERE)[:, None], _NO_DOCUMENT, documents.id[said.target])
-    return {
-        "document": documents.id[said.row].reshape(-1),
-        "relation": said.relation,
-        "target": target.reshape(-1),
-        "revision": said.revision,
-    }
+def _rows_of(documents: Gathered, names: Sequence[str | None]) -> NDArray[np.int64]:
+    """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
+    if not len(documents) or not names:
+        return np.full(len(names), NOWHERE)
+    places = [(0, 0) if name is None else tuple(map(int, name.split(":"))) for name in names]
+    known, wanted = _sortable(documents.id[:, 1:]), _sortable(np.array(places, np.int64))
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known[order], wanted), len(documents) - 1)
+    found = (known[order][at] == wanted) & np.array([name is not None for name in names])
+    return np.where(found, order[at], NOWHERE)
 
 
-def rows_of(documents: Gathered, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each id, NOWHERE for documents that are not there."""
-    if not len(documents):
-        return np.full(len(ids), NOWHERE)
-    ordered, wanted = _sortable(documents.id[documents.order]), _sortable(ids)
-    places = np.minimum(np.searchsorted(ordered, wanted), len(documents) - 1)
-    return np.where(ordered[places] == wanted, documents.order[places], NOWHERE)
-
-
-def _sortable(ids: NDArray[np.int64]) -> NDArray[Any]:
-    """Ids as bytes that sort as they do: unsigned, the most significant byte first."""
-    unsigned = np.ascontiguousarray(ids).view(np.uint64) ^ np.uint64(1 << 63)
-    return unsigned.astype(">u8").view("S24").reshape(-1)
+def _sortable(places: NDArray[np.int64]) -> NDArray[Any]:
+    """Two numbers as one value that numpy can sort and search, in some order."""
+    return np.ascontiguousarray(places, "<i8").view("S16").reshape(-1)

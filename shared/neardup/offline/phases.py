@@ -45,10 +45,6 @@ class Phases:
         """Whether this run has finished a phase."""
         return self._path(name).exists() and self._run_of(name) == self._run
 
-    def last(self, name: str) -> Contents | None:
-        """What any run before found; None if there was none."""
-        return self._read(name) if self._path(name).exists() else None
-
     def before(self, name: str) -> Contents | None:
         """What the run before this one found; None in the first run. Raises StateError when it is not there."""
         if not self._run.first:

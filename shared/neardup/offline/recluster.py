@@ -29,7 +29,7 @@ from neardup.offline.options import Options
 from neardup.offline.pairs import PairSource
 from neardup.offline.phases import Progress
 from neardup.offline.report import Phase, Report
-from neardup.offline.run import OVERTURNED, Run
+from neardup.offline.run import Run
 
 REPORT: Final = "report.json"
 _WORK: Final = "work"
@@ -49,6 +49,7 @@ def recluster(
     signature version than the options say.
     """
     assert [source.name for source in sources] == list(options.pair_sources)
+    begun = time.perf_counter()
     work = directory / _WORK
     work.mkdir(parents=True, exist_ok=True)
     with _alone(work):
@@ -66,7 +67,7 @@ def recluster(
         run_file.begin(work, options, this)
         report = Run(directory, work, documents, this, options, sources, progress).go()
         phases += [gathering, *report.phases]
-        seconds = sum(each.seconds for each in phases if not each.repeated)
+        seconds = time.perf_counter() - begun
         report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
         write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
         return report
@@ -75,7 +76,7 @@ def recluster(
 def start_anew(directory: Path) -> None:
     """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
 
-    What was said against the stream stays, so that its revisions go on; results stay until there are new ones.
+    The results stay until there are new ones: what they say against the stream is where its revisions go on.
     """
     work = directory / _WORK
     if not work.exists():
@@ -84,7 +85,7 @@ def start_anew(directory: Path) -> None:
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name not in (OVERTURNED, _LOCK):
+            elif path.name != _LOCK:
                 path.unlink()
 
 

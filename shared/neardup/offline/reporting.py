@@ -60,7 +60,6 @@ def make_report(
         hosts=with_most_duplicates(documents, duplicates),
         warnings=warnings_of(documents, copies, leaders.cluster, large_cluster),
         phases=list(phases),
-        seconds=sum(phase.seconds for phase in phases if not phase.repeated),
     )
 
 

@@ -22,7 +22,7 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.index import build_index
 from neardup.offline.index_reader import FILE as INDEX_FILE
 from neardup.offline.options import Options
-from neardup.offline.overturned import Said, find_overturned, revised, said_of, to_keep
+from neardup.offline.overturned import Said, find_overturned, revised, said_in
 from neardup.offline.pairs import Pairs, PairSource
 from neardup.offline.phases import Found, Phases, Progress, RunKey
 from neardup.offline.report import Report
@@ -147,12 +147,11 @@ class Run:
 
     def _overturned(self, copies: Copies, leaders: Leaders, contained: Contained) -> Said:
         def find() -> Found:
-            last = self._phases.last(OVERTURNED)
-            before = None if last is None else said_of(self._documents, last.arrays)
+            before = said_in(self._directory / "overturned.parquet", self._documents)
             found = find_overturned(self._documents, copies, leaders.cluster, contained)
-            return {}, to_keep(self._documents, revised(self._documents, found, before))
+            return {}, revised(self._documents, found, before)._asdict()
 
-        return said_of(self._documents, self._phases.keep(OVERTURNED, find).arrays)
+        return Said(**self._phases.keep(OVERTURNED, find).arrays)
 
     def _results(self, copies: Copies, leaders: Leaders, edges: Edges, contained: Contained, said: Said) -> None:
         rule = self._options.representative

@@ -49,9 +49,11 @@ def write_clusters(
         a, b = copies.kept[rows[near]], copies.kept[first[rows[near]]]
         resemblance[near] = resemblances(a, b, documents.words, documents.starts)
         relation[rows == first[rows]] = _FIRST
+        # A cluster's documents stand together: most representatives are in the same batch.
+        urls = {row: documents.url(row) for row in {*rows.tolist(), *representative[rows].tolist()}}
         return [
             *(documents.id[rows, field] for field in range(3)),
-            [documents.url(row) for row in rows.tolist()],
+            [urls[row] for row in rows.tolist()],
             [documents.fetched_at(row) for row in rows.tolist()],
             documents.size[rows],
             _names(documents, first[rows]),
@@ -59,7 +61,7 @@ def write_clusters(
             resemblance,
             members[rows],
             _names(documents, representative[rows]),
-            [documents.url(row) for row in representative[rows].tolist()],
+            [urls[row] for row in representative[rows].tolist()],
         ]
 
     _write(directory / "clusters.parquet", CLUSTERS, np.lexsort((documents.rank, documents.rank[first])), batch)
