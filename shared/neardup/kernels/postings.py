@@ -127,18 +127,24 @@ def count_rarities(
 
 
 @njit(nogil=True, cache=True)
-def reach_of(counts: NDArray[np.uint16], sizes: NDArray[np.int64], needed: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The least rarity for each row beyond which it has fewer keys than it needs, common ones included."""
+def reach_of(
+    counts: NDArray[np.uint16], sizes: NDArray[np.int64], needed: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The least rarity for each row beyond which it has fewer keys than it needs, and how many it has there.
+
+    Common keys are beyond any, and if they are enough by themselves, no others are.
+    """
     reach = np.empty(sizes.size, np.uint8)
+    left = np.empty(sizes.size, np.int64)
     for row in range(sizes.size):
         beyond = sizes[row]
         for how_rare in range(counts.shape[1]):
             beyond -= np.int64(counts[row, how_rare])
-            # All that are not common, if the common ones are enough by themselves.
             if beyond < needed[row] or how_rare == counts.shape[1] - 1:
                 reach[row] = how_rare
+                left[row] = beyond
                 break
-    return reach
+    return reach, left
 
 
 @njit(nogil=True, cache=True)

@@ -148,10 +148,49 @@ def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArra
 
 
 @njit(nogil=True, cache=True)
+def _size_at(sketch: NDArray[np.uint64], exponent: np.uint64) -> int:
+    """How many of a sample are left at this modulus. All are at its own, which takes no look at it."""
+    if sketch[0] & _BYTE == exponent:
+        return np.int64(sketch[0] >> np.uint64(32))
+    mask = (np.uint64(1) << exponent) - np.uint64(1)
+    size = 0
+    for value in _sample(sketch):
+        size += value & mask == np.uint64(0)
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _common(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
+    """How many two samples share. No branch: which one is next cannot be predicted."""
+    shared = 0
+    i = 0
+    j = 0
+    while i < left.size and j < right.size:
+        x = left[i]
+        y = right[j]
+        shared += x == y
+        i += x <= y
+        j += y <= x
+    return shared
+
+
+@njit(nogil=True, cache=True)
+def _likeness(shared: int, smaller: int, larger: int, least_sampled: int) -> tuple[float, float]:
+    """Resemblance, and containment of the smaller one that has enough shingles left."""
+    if not shared:
+        return 0.0, 0.0
+    if larger < least_sampled:
+        return shared / (smaller + larger - shared), 0.0
+    return shared / (smaller + larger - shared), shared / (smaller if smaller >= least_sampled else larger)
+
+
+@njit(nogil=True, cache=True)
 def score_samples(
     words: NDArray[np.uint64],
     starts: NDArray[np.int64],
     pairs: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+    beyond: NDArray[np.int64],
     least_resemblance: float,
     least_containment: float,
     least_sampled: int,
@@ -159,36 +198,24 @@ def score_samples(
     """Resemblance, or containment one way or the other, whichever is most, by samples at the coarser modulus.
 
     -1 for pairs that reach neither of the least values. Containment of a document of which fewer than `least_sampled`
-    shingles are left does not count.
+    shingles are left does not count. `counts` says how many each pair has in common at least, `beyond` how many of each
+    row were not counted.
     """
     scores = np.full(pairs.size, np.float32(-1))
     for place in range(pairs.size):
         a = np.int64(pairs[place] >> np.uint64(32))
         b = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
         exponent = max(words[starts[a]] & _BYTE, words[starts[b]] & _BYTE)
-        mask = (np.uint64(1) << exponent) - np.uint64(1)
-        left = _sample(words[starts[a] : starts[a + 1]])
-        right = _sample(words[starts[b] : starts[b + 1]])
-        shared = 0
-        i = 0
-        j = 0
-        # What both have is divisible by either modulus.
-        while i < left.size and j < right.size:
-            x = left[i]
-            y = right[j]
-            shared += x == y
-            i += x <= y
-            j += y <= x
-        sizes = 0
-        containment = 0.0
-        for sample in (left, right):
-            size = 0
-            for value in sample:
-                size += value & mask == np.uint64(0)
-            sizes += size
-            if size >= least_sampled:
-                containment = max(containment, shared / size)
-        resemblance = shared / (sizes - shared) if shared else 0.0
+        left = words[starts[a] : starts[a + 1]]
+        right = words[starts[b] : starts[b + 1]]
+        sizes = _size_at(left, exponent), _size_at(right, exponent)
+        smaller, larger = min(sizes), max(sizes)
+        # Most pairs share a bit of a template and cannot share enough: they need no closer look.
+        most = min(smaller, np.int64(counts[place]) + beyond[a] + beyond[b])
+        resemblance, containment = _likeness(most, smaller, larger, least_sampled)
+        if resemblance < least_resemblance and containment < least_containment:
+            continue
+        resemblance, containment = _likeness(_common(_sample(left), _sample(right)), smaller, larger, least_sampled)
         if resemblance >= least_resemblance or containment >= least_containment:
             scores[place] = max(resemblance, containment)
     return scores

@@ -55,14 +55,15 @@ class KeySource:
         """See PairSource."""
         options = self._options
         self.postings.add(documents, kept, self.keys_of, options.memory_bytes)
+        reach, beyond = self._reach(documents, kept)
         return pairs_sharing(
             self.postings,
-            self._reach(documents, kept),
+            reach,
             first_new,
             common=options.common,
             memory_bytes=options.memory_bytes,
             directory=self._directory,
-            score=self._score(documents),
+            score=self._score(documents, beyond),
             progress=progress,
         )
 
@@ -78,8 +79,8 @@ class KeySource:
         """For each row, how many keys it shares at least with any that it is wanted with; None: one."""
         return None
 
-    def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """The rarity up to which each row takes part in keys, 0 for rows that are not kept.
+    def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The rarity up to which each row takes part in keys, 0 for rows that are not kept; how many it has beyond.
 
         Rows that share n keys share one that is not among the n - 1 most frequent of either: these need not be looked
         at. They are what the pages of a host share, most of all.
@@ -87,18 +88,18 @@ class KeySource:
         everywhere = np.where(kept, self._options.common.bit_length(), 0).astype(np.uint8)
         needed = self._needed(documents)
         if needed is None:
-            return everywhere
+            return everywhere, np.zeros(len(documents), np.int64)
         counts = np.zeros((len(documents), self._options.common.bit_length() + 1), np.uint16)
         for number in range(PARTITIONS):
             count_rarities(self.postings.partition(number), everywhere, self._options.common, counts)
-        reach: NDArray[np.uint8] = reach_of(counts, self._sizes(documents), needed)
-        return np.where(kept, reach, 0).astype(np.uint8)
+        reach, beyond = reach_of(counts, self._sizes(documents), needed)
+        return np.where(kept, reach, 0).astype(np.uint8), beyond
 
     def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
         """How many keys each row has, the common ones included."""
         raise NotImplementedError
 
-    def _score(self, documents: Gathered) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
         return lambda pairs, counts: counts.astype(np.float32)
 
@@ -134,9 +135,9 @@ class ShingleSource(KeySource):
         thresholds = self._options.thresholds
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
-    def _score(self, documents: Gathered) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
         words, starts = documents.words, documents.starts
-        return lambda pairs, counts: score_samples(words, starts, pairs, *self._least, LEAST_SAMPLED)
+        return lambda pairs, counts: score_samples(words, starts, pairs, counts, beyond, *self._least, LEAST_SAMPLED)
 
 
 class SuperShingleSource(KeySource):
@@ -185,7 +186,7 @@ class SpotSource(KeySource):
         )
         return needed
 
-    def _score(self, documents: Gathered) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
         sizes = self._sizes(documents)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)
