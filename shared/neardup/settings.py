@@ -152,8 +152,8 @@ class Settings:
     flips: int = _setting(24, _whole(1, 4096), "flips of the header that the probabilistic search tries")
     header_bits: int = _setting(20, _whole(1, 64), "header of the probabilistic search")
     bands: str = _setting(
-        "16x8",
-        Check("bands and values in each, as in 16x8, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
+        "18x7",
+        Check("bands and values in each, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
         "bands of the sketch, a bucket table each, and how many values are in one",
     )
     band_slice_bits: int = _setting(0, _whole(0, 16), "a bucket table is cut into 2^this shard partitions")
@@ -166,7 +166,7 @@ class Settings:
         "how long shards remember a fingerprint; 0: for ever",
     )
     near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
-    contained: float = _setting(0.9, _share(), "a page is contained in another with this much of it")
+    contained: float = _setting(0.95, _share(), "a page is contained in another with this much of it")
     variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
     candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
 
