@@ -23,6 +23,7 @@ from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
+from neardup_services.commands.tune import tune
 from neardup_services.commands.verdicts import verdicts
 
 
@@ -97,7 +98,7 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan, evaluate):
+for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan, evaluate, tune):
     main.add_command(command)
 
 

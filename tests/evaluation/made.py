@@ -21,13 +21,13 @@ def edited(words: list[str], seed: int, changes: int) -> list[str]:
     return changed
 
 
-def lines(near: int = 12, other: int = 12, changes: int = 2) -> list[dict[str, Any]]:
+def lines(near: int = 12, other: int = 12, changes: int = 2, first: int = 0) -> list[dict[str, Any]]:
     """Near-duplicates with a few changed words, then pairs of unrelated texts."""
     found: list[dict[str, Any]] = []
-    for number in range(near):
+    for number in range(first, first + near):
         words = text(number)
         found.append({"label": 1, "a": " ".join(words), "b": " ".join(edited(words, number, changes))})
-    for number in range(other):
+    for number in range(first, first + other):
         found.append({"label": 0, "a": " ".join(text(1000 + number)), "b": " ".join(text(2000 + number))})
     return found
 
