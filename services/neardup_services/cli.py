@@ -15,6 +15,7 @@ from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
 from neardup_services.commands.dedup import dedup
+from neardup_services.commands.distribution import distribution
 from neardup_services.commands.evaluate import evaluate
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
@@ -98,7 +99,21 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-for command in (dedup, produce, verdicts, forget, expire, sample, score, fingerprint, explain, plan, evaluate, tune):
+for command in (
+    dedup,
+    produce,
+    verdicts,
+    forget,
+    expire,
+    sample,
+    score,
+    fingerprint,
+    explain,
+    plan,
+    evaluate,
+    tune,
+    distribution,
+):
     main.add_command(command)
 
 
