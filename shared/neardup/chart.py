@@ -48,7 +48,7 @@ def svg_of(
         f"{escape(up)}</text>",
     ]
     for x in _ticks(sorted(set(xs))):
-        parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{base + 18}" text-anchor="middle">{x:g}</text>')
+        parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{base + 18}" text-anchor="middle">{x:.3g}</text>')
     for step in range(5):
         y = highest * step / 4
         parts.append(f'<text x="{MARGIN - 6}" y="{place(left, y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>')
@@ -78,7 +78,7 @@ def _drawn(each: Series, placed: list[tuple[float, float]], colour: str, base: i
 
 
 def _ticks(xs: list[float]) -> list[float]:
-    """Some of the places, evenly picked, first and last among them."""
+    """Where the axis is labelled: at the points themselves if they are few, else at even steps."""
     if len(xs) <= _TICKS:
         return xs
-    return [xs[round(i * (len(xs) - 1) / (_TICKS - 1))] for i in range(_TICKS)]
+    return [xs[0] + step * (xs[-1] - xs[0]) / _TICKS for step in range(_TICKS + 1)]

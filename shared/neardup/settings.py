@@ -1,7 +1,7 @@
 """Settings: one frozen object, read once, from `NEARDUP_*` variables and an optional TOML file.
 
-The environment wins over the file, the file over the defaults. The file is named by `NEARDUP_SETTINGS`
-and has the same names in lower case, without the prefix. This is the only module that reads the
+The environment wins over the file, the file over a preset, a preset over the defaults. The file is named by
+`NEARDUP_SETTINGS` and has the same names in lower case, without the prefix. This is the only module that reads the
 environment; everything else is handed a `Settings`.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from neardup import presets
 from neardup.errors import SettingsError
 
 PREFIX: Final = "NEARDUP_"
@@ -192,11 +193,15 @@ class Settings:
     log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")
 
     @classmethod
-    def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> "Settings":
-        """Read file and environment, then apply overrides (already typed). Raises SettingsError."""
+    def load(
+        cls, environ: Mapping[str, str] | None = None, *, preset: str = presets.DEFAULT, **overrides: Any
+    ) -> "Settings":
+        """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError."""
+        if preset not in presets.PRESETS:
+            raise SettingsError(f"preset: expected one of {', '.join(presets.PRESETS)}, got {preset!r}")
         environ = os.environ if environ is None else environ
-        values = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ), **overrides}
-        return cls(**values)
+        read = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ)}
+        return cls(**{**presets.PRESETS[preset], **read, **overrides})
 
     def __post_init__(self) -> None:
         for each in fields(self):

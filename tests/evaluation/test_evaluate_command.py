@@ -35,3 +35,16 @@ def test_a_wrong_line_is_one_clear_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", [{"label": 1}]))])
     assert done.exit_code == 1
     assert "line 1: a: expected" in done.output
+
+
+def test_presets_cost_what_they_find(tmp_path: Path) -> None:
+    given = str(write(tmp_path / "pairs.jsonl", lines(changes=10)))
+    costs, recalls = [], []
+    for preset in ("fast", "default", "thorough"):
+        done = CliRunner().invoke(main, ["evaluate", given, "--preset", preset, "--json"])
+        body = json.loads(done.output)
+        costs.append(body["cost"]["probes"])
+        recalls.append(body["candidates"]["recall"]["value"])
+    assert costs == sorted(costs)
+    assert recalls == sorted(recalls)
+    assert recalls[0] < recalls[2]

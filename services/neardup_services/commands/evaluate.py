@@ -16,6 +16,7 @@ from neardup.evaluation.report import Alone, Evaluation
 from neardup.evaluation.report import evaluate as evaluate_pairs
 from neardup.evaluation.strata import BY_FILE
 from neardup.settings import Settings
+from neardup_services.commands.preset import preset_option
 
 _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
 
@@ -24,17 +25,18 @@ _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
 @click.argument(
     "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
 )
+@preset_option
 @click.option("--seed", default=0, show_default=True, help="Of folds and resamples.")
 @click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts, as SVG.")
 @click.option("--curves", is_flag=True, help="Every method at every threshold, too.")
 @click.option("--json", "as_json", is_flag=True, help="One object, with all figures and curves.")
-def evaluate(pairs: tuple[Path, ...], seed: int, plot: Path | None, curves: bool, as_json: bool) -> None:
+def evaluate(pairs: tuple[Path, ...], preset: str, seed: int, plot: Path | None, curves: bool, as_json: bool) -> None:
     """Evaluate the settings on PAIRS: files of JSON lines with label, a and b, each text or html; .gz is fine.
 
     Figures come with intervals of 95%, by bootstrap. The threshold of a method alone is chosen by cross-validation:
     what is chosen on some pairs is tried on others.
     """
-    found = evaluate_pairs(read_pairs(pairs), Settings.load(), seed=seed)
+    found = evaluate_pairs(read_pairs(pairs), Settings.load(preset=preset), seed=seed)
     if plot is not None:
         plot.mkdir(parents=True, exist_ok=True)
         for name, drawn in plots(found).items():
