@@ -28,9 +28,9 @@ BELOW = 0.6499999
         (None, 0.65, 0.0, Relation.NEAR),
         (None, 0.65, 1.0, Relation.NEAR),
         (None, BELOW, 1.0, Relation.CONTAINED),
-        (None, BELOW, 0.9, Relation.CONTAINED),
-        (None, 0.0, 0.9, Relation.CONTAINED),
-        (None, BELOW, 0.8999999, None),
+        (None, BELOW, 0.95, Relation.CONTAINED),
+        (None, 0.0, 0.95, Relation.CONTAINED),
+        (None, BELOW, 0.9499999, None),
         (None, BELOW, None, None),
         (None, 0.0, 0.0, None),
     ],
@@ -42,7 +42,7 @@ def test_the_first_line_that_holds_decides(
 
 
 def test_the_thresholds_are_those_of_the_settings() -> None:
-    assert Thresholds.of(Settings()) == DEFAULT == Thresholds(0.65, 0.9)
+    assert Thresholds.of(Settings()) == DEFAULT == Thresholds(0.65, 0.95)
     own = Thresholds.of(Settings(near_resemblance=0.5, contained=0.75))
     assert own == Thresholds(0.5, 0.75)
     assert decide(None, 0.5, None, own) is Relation.NEAR

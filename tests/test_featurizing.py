@@ -76,10 +76,10 @@ def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
     [piece] = featurizing.pieces(records[:PIECE])
     assert featurizing._pool is None
     assert piece.levels is None
-    assert piece.bands.shape == (len(piece.documents["url"]), 16)
+    assert piece.bands.shape == (len(piece.documents["url"]), 18)
 
 
 def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:
     [piece] = Featurizing(Signatures(), simulated_model()).pieces(records[-1:])
-    assert piece.bands.shape == (0, 16)
+    assert piece.bands.shape == (0, 18)
     assert len(piece.documents["url"]) == 0

@@ -101,9 +101,9 @@ def test_tables_are_named_in_the_order_of_their_partitions() -> None:
 
 
 def test_the_settings_say_which_tables_there_are() -> None:
-    plan = plan_of(Settings(tables=10, slice_bits=2, bands="16x8", band_slice_bits=1))
-    assert (plan.k, len(plan.tables), plan.bands, plan.header_bits) == (3, 10, 16, 0)
-    assert plan.partitions == 10 * 4 + 16 * 2
+    plan = plan_of(Settings(tables=10, slice_bits=2, bands="18x7", band_slice_bits=1))
+    assert (plan.k, len(plan.tables), plan.bands, plan.header_bits) == (3, 10, 18, 0)
+    assert plan.partitions == 10 * 4 + 18 * 2
     assert plan.signature_version == Choices().version
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from neardup.errors import SettingsError
+from neardup.planning import plan_of
+from neardup.presets import PRESETS
 from neardup.settings import FILE_VARIABLE, Settings, variable_of
 
 SECRET = "hunter2-hunter2"
@@ -194,3 +196,21 @@ def test_settings_cannot_be_changed() -> None:
     settings: Any = Settings()
     with pytest.raises(FrozenInstanceError):
         settings.owners = 5
+
+
+def test_a_preset_is_below_file_and_environment(tmp_path: Path) -> None:
+    assert Settings.load({}, preset="default") == Settings()
+    assert Settings.load({}, preset="thorough").bands == "25x5"
+    assert Settings.load(toml(tmp_path, 'bands = "21x6"'), preset="thorough").bands == "21x6"
+    assert Settings.load({"NEARDUP_BANDS": "18x7"}, preset="thorough").bands == "18x7"
+    assert Settings.load({}, preset="thorough", bands="none").bands == "none"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_makes_a_plan(name: str) -> None:
+    assert plan_of(Settings.load({}, preset=name)).partitions > 0
+
+
+def test_an_unknown_preset() -> None:
+    with pytest.raises(SettingsError, match="expected one of fast, default, thorough, got 'best'"):
+        Settings.load({}, preset="best")

@@ -17,6 +17,8 @@ from neardup.topics import topic_specs
 from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
 from neardup_services.commands.dedup import dedup
+from neardup_services.commands.distribution import distribution
+from neardup_services.commands.evaluate import evaluate
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.forget import expire, forget
@@ -29,6 +31,7 @@ from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
 from neardup_services.commands.serve import serve
 from neardup_services.commands.similar import similar
+from neardup_services.commands.tune import tune
 from neardup_services.commands.verdicts import verdicts
 
 
@@ -105,7 +108,7 @@ def settings() -> None:
 
 for command in (
     dedup, produce, verdicts, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve, sample,
-    score, fingerprint, explain, plan,
+    score, evaluate, tune, distribution, fingerprint, explain, plan,
 ):  # fmt: skip
     main.add_command(command)
 

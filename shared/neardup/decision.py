@@ -24,7 +24,7 @@ class Thresholds:
     """From where on two pages count as near-duplicates, or the later one as contained in the earlier."""
 
     resemblance: float = 0.65
-    containment: float = 0.9
+    containment: float = 0.95
 
     @classmethod
     def of(cls, settings: Settings) -> "Thresholds":

@@ -18,6 +18,7 @@
     │   ├── SendFailed         an output was not acknowledged
     │   └── LogGap             records that the state still needs are gone from the log
     ├── InputError             a file that a command was given cannot be used
+    │   ├── InvalidPair        a line of a file of labelled pairs, or too few of them
     │   ├── InvalidTruth       a line of a truth file, or one that does not fit the verdicts
     │   └── InvalidVerdict     a line of a verdicts file is not a verdict
     └── StateError             a state directory cannot be used
@@ -122,6 +123,10 @@ class LogGap(LogError):
 
 class InputError(NeardupError):
     """A file that a command was given cannot be used."""
+
+
+class InvalidPair(InputError):
+    """A line of a file of labelled pairs is no pair, or the pairs do not do for what was asked."""
 
 
 class InvalidTruth(InputError):

@@ -24,6 +24,14 @@ def write_fingerprints(
     array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
 
 
+def is_fingerprint_file(path: Path) -> bool:
+    """Whether there is a file that begins as ours do. Raises OSError if it cannot be read."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def read_fingerprints(path: Path, *, check: bool = True) -> Iterator[NDArray[np.uint64]]:
     """The chunks, mapped: each is read from the disk when it is its turn, and its checksum is checked before.
 

@@ -45,7 +45,7 @@ class FlipModel:
     @classmethod
     def fit(cls, weights: NDArray[np.floating[Any]], similar: NDArray[np.floating[Any]]) -> "FlipModel":
         """From the weights of pairs of similar pages: rows of 64, row i of one with row i of the other."""
-        change = np.sort(np.abs(_scaled(weights) - _scaled(similar)).ravel())
+        change = np.sort(np.abs(scaled(weights) - scaled(similar)).ravel())
         middles = (np.arange(LEVELS) + 0.5) * (REACH / LEVELS)
         # Y is symmetric, so P(Y > c) is half of P(|Y| > c). One imaginary change more keeps it above 0.
         beyond = change.size - np.searchsorted(change, middles, "right")
@@ -60,7 +60,7 @@ class FlipModel:
 
     def levels_of(self, weights: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
         """A byte a bit, for rows of 64 weights."""
-        levels: NDArray[np.uint8] = np.minimum(np.abs(_scaled(weights)) * (LEVELS / REACH), LEVELS - 1).astype(np.uint8)
+        levels: NDArray[np.uint8] = np.minimum(np.abs(scaled(weights)) * (LEVELS / REACH), LEVELS - 1).astype(np.uint8)
         return levels
 
     def attempts_for(
@@ -115,7 +115,8 @@ class FlipModel:
             raise CorruptState(f"{path}: expected a flip model: {error!r}; fit it again") from error
 
 
-def _scaled(weights: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+def scaled(weights: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Rows of weights, each in its own root mean squares."""
     size = np.sqrt(np.mean(np.square(weights), axis=1, keepdims=True))
     scaled: NDArray[np.floating[Any]] = weights / np.maximum(size, 1e-12)
     return scaled

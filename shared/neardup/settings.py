@@ -1,7 +1,7 @@
 """Settings: one frozen object, read once, from `NEARDUP_*` variables and an optional TOML file.
 
-The environment wins over the file, the file over the defaults. The file is named by `NEARDUP_SETTINGS`
-and has the same names in lower case, without the prefix. This is the only module that reads the
+The environment wins over the file, the file over a preset, a preset over the defaults. The file is named by
+`NEARDUP_SETTINGS` and has the same names in lower case, without the prefix. This is the only module that reads the
 environment; everything else is handed a `Settings`.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from neardup import presets
 from neardup.errors import SettingsError
 
 PREFIX: Final = "NEARDUP_"
@@ -154,8 +155,8 @@ class Settings:
     flips: int = _setting(24, _whole(1, 4096), "flips of the header that the probabilistic search tries")
     header_bits: int = _setting(20, _whole(1, 64), "header of the probabilistic search")
     bands: str = _setting(
-        "16x8",
-        Check("bands and values in each, as in 16x8, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
+        "18x7",
+        Check("bands and values in each, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
         "bands of the sketch, a bucket table each, and how many values are in one",
     )
     spots: bool = _setting(False, _YES_OR_NO, "keep spot signatures in sketches, for the offline pass")
@@ -169,7 +170,7 @@ class Settings:
         "how long shards remember a fingerprint; 0: for ever",
     )
     near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
-    contained: float = _setting(0.9, _share(), "a page is contained in another with this much of it")
+    contained: float = _setting(0.95, _share(), "a page is contained in another with this much of it")
     variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
     candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
 
@@ -222,11 +223,15 @@ class Settings:
     log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")
 
     @classmethod
-    def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> "Settings":
-        """Read file and environment, then apply overrides (already typed). Raises SettingsError."""
+    def load(
+        cls, environ: Mapping[str, str] | None = None, *, preset: str = presets.DEFAULT, **overrides: Any
+    ) -> "Settings":
+        """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError."""
+        if preset not in presets.PRESETS:
+            raise SettingsError(f"preset: expected one of {', '.join(presets.PRESETS)}, got {preset!r}")
         environ = os.environ if environ is None else environ
-        values = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ), **overrides}
-        return cls(**values)
+        read = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ)}
+        return cls(**{**presets.PRESETS[preset], **read, **overrides})
 
     def __post_init__(self) -> None:
         for each in fields(self):

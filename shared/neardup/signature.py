@@ -31,7 +31,7 @@ from neardup.types import Checksums, Page
 EMPTY: Final = "empty"
 TOO_SHORT: Final = "too short"
 NO_BANDS: Final = "none"
-DEFAULT_BANDS: Final = Filter(k=16, s=8)
+DEFAULT_BANDS: Final = Filter(k=18, s=7)
 
 KEPT: Final = np.uint32(0xFF)
 """The part of a MIPs value that travels and is kept."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from neardup.batch import BatchSearch
 from neardup.buckets import BucketTable
+from neardup.chart import Series, svg_of
 from neardup.codecs import Codec, make_builder
 from neardup.design import Design, longest_leading
 from neardup.flip_model import FlipModel
@@ -27,7 +28,6 @@ from neardup.runs import Run
 from neardup.simulated import copies, fingerprints_of, pages
 from neardup.slice import Slice
 from neardup.table import Table
-from tests.bench.plot import svg_of
 from tests.bench.result import Result
 
 ROUNDS = 5
@@ -321,6 +321,12 @@ def _growth(powers: list[int], plot: Path | None) -> list[Result]:
         results.append(Result(f"growth_2^{power}_us", micros, "µs/query", "#" * max(1, round(40 * micros))))
         points.append((power, micros))
     if plot is not None:
-        drawn = svg_of(points, title="Exact search, T = 10, k = 3", across="log2 of the fingerprints", up="µs a query")
+        drawn = svg_of(
+            [Series("", points)],
+            title="Exact search, T = 10, k = 3",
+            across="log2 of the fingerprints",
+            up="µs a query",
+            values=True,
+        )
         plot.write_text(drawn)
     return results

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -68,6 +69,7 @@ async def test_a_pass_says_clusters_and_overturns_a_verdict(deployment: Deployme
     assert json.loads(body)["url"] == part.url
     _, metrics = workers["recluster"].get("/metrics")
     assert 'neardup_passes_total{result="done"}' in metrics
-    assert "neardup_overturned_verdicts_total 1.0" in metrics
+    (overturned,) = re.findall(r"^neardup_overturned_verdicts_total (\d+)", metrics, re.MULTILINE)
+    assert int(overturned) >= 1
     for worker in workers.values():
         assert worker.terminate() == 0, worker.log.read_text()

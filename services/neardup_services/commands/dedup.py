@@ -27,6 +27,7 @@ from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.inputs.opening import STANDARD_INPUT
 from neardup.settings import Settings
 from neardup.summary import Tally
+from neardup_services.commands.preset import preset_option
 
 CHUNK: Final = 256
 """Items that are read at once."""
@@ -44,6 +45,7 @@ EXIT_INTERRUPTED: Final = 130
 )
 @click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
+@preset_option
 @click.option("--again", is_flag=True, help="Take inputs that the state has already taken, too.")
 @click.option("--save-seconds", default=60.0, show_default=True, help="Longest time between saves of the state.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
@@ -53,6 +55,7 @@ def dedup(
     out: str,
     letters: str | None,
     url_prefix: str,
+    preset: str,
     again: bool,
     save_seconds: float,
     as_json: bool,
@@ -64,7 +67,7 @@ def dedup(
 
     Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
     """
-    settings = replace(Settings.load(), verdict_format="json")
+    settings = replace(Settings.load(preset=preset), verdict_format="json")
     sources = [open_input(name, url_prefix=url_prefix) for name in dict.fromkeys(inputs)]
     with ExitStack() as stack:
         directory = state or Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from neardup.bands import Filter
 from neardup.decision import Thresholds
 from neardup.settings import Settings
-from neardup.signature import Choices
+from neardup.signature import DEFAULT_BANDS, Choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Options:
     thresholds: Thresholds = field(default_factory=Thresholds)
     pair_sources: tuple[str, ...] = ("shingles", "hamming")
     common: int = 1000
-    bands: Filter = field(default_factory=lambda: Filter(k=16, s=8))
+    bands: Filter = DEFAULT_BANDS
     super_size: int = 14
     spot_resemblance: float = 0.44
     hamming: int = 3

@@ -1,0 +1,109 @@
+"""`neardup tune PAIRS...`: better settings by cross-validation on labelled pairs, as a settings file."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from neardup.evaluation.confusion import Quality
+from neardup.evaluation.pairs import read_pairs
+from neardup.evaluation.tuning import Limits, Space, held_out, require_unseen
+from neardup.evaluation.tuning import tune as search
+from neardup.settings import FILE_VARIABLE, Settings
+
+
+@click.command()
+@click.argument(
+    "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the settings, as TOML.")
+@click.option("--least-precision", default=0.9, show_default=True, type=click.FloatRange(0, 1), help="To keep.")
+@click.option("--most-probes", default=40, show_default=True, type=click.IntRange(1), help="Tables asked about a page.")
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Other pairs, to try the settings on; they may share no page with PAIRS.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of folds and resamples.")
+@click.option("--json", "as_json", is_flag=True, help="One object, for programs.")
+def tune(
+    pairs: tuple[Path, ...],
+    out: Path | None,
+    least_precision: float,
+    most_probes: int,
+    tests: tuple[Path, ...],
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Search features, weights, w, k, bands and thresholds for the best F1 on PAIRS, and write a settings file.
+
+    The figures are of the search, not of its result: what it chose on some pairs was tried on others. Settings that
+    are chosen on all pairs have a figure only on others, given with --test.
+    """
+    known = read_pairs(pairs)
+    others = read_pairs(tests) if tests else []
+    require_unseen(known, others)
+    settings = Settings.load()
+    with _progress() as progress:
+        task = progress.add_task("measuring", total=Space().measurements)
+        limits = Limits(least_precision, most_probes)
+        tuned = search(known, settings, limits, seed=seed, measured=lambda: progress.advance(task))
+    values = tuned.chosen._asdict()
+    tested = held_out(known, others, replace(settings, **values), seed=seed) if others else None
+    if out is not None:
+        try:
+            out.write_text(_toml(tuned.honest, values))
+        except OSError as error:
+            raise click.ClickException(f"{out}: cannot write: {error.strerror}") from error
+    if as_json:
+        body = {"settings": values, "probes": tuned.probes, "tried": tuned.tried, "agreed": tuned.agreed}
+        figures = {"search": tuned.honest, "before": tuned.before} | ({} if tested is None else {"test": tested})
+        click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()}))
+        return
+    click.echo(f"{tuned.tried:,} settings tried; chosen, with the share of folds that agreed:")
+    for name, value in values.items():
+        click.echo(f"  {name} = {_written(value)}  ({tuned.agreed[name]:.0%})")
+    click.echo(f"  {tuned.probes} probes a page")
+    click.echo(_line("settings as they were, on these pairs", tuned.before))
+    click.echo(_line("what the search chooses, on pairs it has not seen", tuned.honest))
+    if tested is not None:
+        click.echo(_line("the settings chosen, on the pairs of --test", tested))
+    if tuned.honest.f1.value <= tuned.before.f1.value:
+        click.echo("the search finds nothing that is better on pairs it has not seen: keep the settings as they were")
+    if out is not None:
+        click.echo(f"{FILE_VARIABLE}={out} uses them")
+
+
+def _line(name: str, each: Quality) -> str:
+    shown = f"precision {each.precision.value:.3f}, recall {each.recall.value:.3f}"
+    return f"{name}: {shown}, F1 {each.f1.value:.3f} ({each.f1.low:.2f} to {each.f1.high:.2f})"
+
+
+def _toml(honest: Quality, values: dict[str, Any]) -> str:
+    about = f"# {_line('neardup tune: what the search chooses, on pairs it has not seen', honest)}"
+    return "\n".join([about, *(f"{name} = {_written(value)}" for name, value in values.items()), ""])
+
+
+def _written(value: Any) -> str:
+    return str(list(value)) if isinstance(value, tuple) else json.dumps(value)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    )

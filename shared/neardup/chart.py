@@ -1,0 +1,84 @@
+"""Charts as SVG, made by hand: lines, points and bars over two axes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final, Literal
+
+WIDTH: Final = 640
+HEIGHT: Final = 400
+MARGIN: Final = 60
+_COLOURS: Final = ("steelblue", "firebrick", "seagreen", "darkorange")
+_TICKS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Some points under one name, drawn as a line, as dots or as bars."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    drawn: Literal["line", "dots", "bars"] = "line"
+
+
+def svg_of(
+    series: Sequence[Series], *, title: str, across: str, up: str, top: float | None = None, values: bool = False
+) -> str:
+    """A chart of at least one point; the vertical axis goes from 0 to `top`, else a little above the highest point.
+
+    With `values` every point says how high it is. `across` and `up` name the axes.
+    """
+    xs = [x for each in series for x, _ in each.points]
+    left, right = min(xs), max(xs)
+    across_span = right - left or 1.0
+    highest = top or 1.1 * max((y for each in series for _, y in each.points), default=0.0) or 1.0
+    base, end = HEIGHT - MARGIN, WIDTH - MARGIN
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return MARGIN + (x - left) / across_span * (end - MARGIN), base - y / highest * (base - MARGIN)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
+        "<style>text { font-size: 12px }</style>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<text x="{WIDTH / 2}" y="24" text-anchor="middle">{escape(title)}</text>',
+        f'<path d="M{MARGIN},{MARGIN} V{base} H{end}" fill="none" stroke="black"/>',
+        f'<text x="{WIDTH / 2}" y="{HEIGHT - 14}" text-anchor="middle">{escape(across)}</text>',
+        f'<text x="16" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 16 {HEIGHT / 2})">'
+        f"{escape(up)}</text>",
+    ]
+    for x in _ticks(sorted(set(xs))):
+        parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{base + 18}" text-anchor="middle">{x:.3g}</text>')
+    for step in range(5):
+        y = highest * step / 4
+        parts.append(f'<text x="{MARGIN - 6}" y="{place(left, y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>')
+    for number, each in enumerate(series):
+        colour = _COLOURS[number % len(_COLOURS)]
+        placed = [place(x, y) for x, y in each.points]
+        parts += _drawn(each, placed, colour, base)
+        if values:
+            for (_, y), (at_x, at_y) in zip(each.points, placed, strict=True):
+                parts.append(f'<text x="{at_x:.1f}" y="{at_y - 10:.1f}" text-anchor="middle">{y:.2f}</text>')
+        if len(series) > 1:
+            at = MARGIN + 16 * number
+            parts.append(f'<text x="{end}" y="{at}" text-anchor="end" fill="{colour}">{escape(each.name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _drawn(each: Series, placed: list[tuple[float, float]], colour: str, base: int) -> list[str]:
+    if each.drawn == "bars":
+        path = " ".join(f"M{x:.1f},{base} V{y:.1f}" for x, y in placed)
+        width = max(1.0, 0.8 * (WIDTH - 2 * MARGIN) / max(len(placed), 1))
+        return [f'<path d="{path}" stroke="{colour}" stroke-width="{width:.1f}"/>']
+    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
+    if each.drawn == "dots":
+        return dots
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+    return [f'<polyline points="{line}" fill="none" stroke="{colour}"/>', *dots]
+
+
+def _ticks(xs: list[float]) -> list[float]:
+    """Where the axis is labelled: at the points themselves if they are few, else at even steps."""
+    if len(xs) <= _TICKS:
+        return xs
+    return [xs[0] + step * (xs[-1] - xs[0]) / _TICKS for step in range(_TICKS + 1)]

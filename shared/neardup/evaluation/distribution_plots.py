@@ -1,0 +1,43 @@
+"""Charts of how fingerprints are spread, after figure 2 of Manku 2007 and figure 1 of Sood 2011."""
+
+from neardup.chart import Series, svg_of
+from neardup.evaluation.distribution import REACH, STEPS, Distribution
+
+
+def plots(found: Distribution) -> dict[str, str]:
+    """File name → SVG. Weights are drawn where they are known."""
+    drawn = {"leading.svg": _leading(found), "buckets.svg": _buckets(found)}
+    if found.weights.any():
+        drawn["weights.svg"] = _weights(found)
+    return drawn
+
+
+def _leading(found: Distribution) -> str:
+    shares = found.shares()
+    return svg_of(
+        [
+            Series("fingerprints", [(float(position), share) for position, share, _ in shares]),
+            Series("random", [(float(position), random) for position, _, random in shares]),
+        ],
+        title="Leading 1 in the XOR of neighbours",
+        across="position, from the right",
+        up="share",
+    )
+
+
+def _buckets(found: Distribution) -> str:
+    counts = [(float(place), float(count)) for place, count in enumerate(found.buckets)]
+    return svg_of([Series("", counts, "bars")], title="Pages in each part of the space", across="bucket", up="pages")
+
+
+def _weights(found: Distribution) -> str:
+    middles = [(place + 0.5) * 2 * REACH / STEPS - REACH for place in range(STEPS)]
+    return svg_of(
+        [
+            Series(name, list(zip(middles, (counts / max(counts.sum(), 1)).tolist(), strict=True)))
+            for name, counts in (("weights", found.weights), ("differences of two pages", found.changes))
+        ],
+        title="Simhash weights",
+        across="root mean squares of a page's weights",
+        up="share",
+    )

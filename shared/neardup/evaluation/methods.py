@@ -1,0 +1,72 @@
+"""The methods that are compared, and the verdict: each a table of predictions, a row for every threshold."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.bands import Filter
+from neardup.decision import Thresholds
+from neardup.evaluation.measures import Measures
+from neardup.settings import Settings
+from neardup.signature import NO_BANDS, Choices
+
+MOST_BITS: Final = 32
+"""Random fingerprints differ in half of 64 bits: larger k is nobody's."""
+_SHARES: Final = np.round(np.arange(0.02, 1.001, 0.02), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to tell near-duplicates. `thresholds` names the rows of `predicted`."""
+
+    name: str
+    threshold: str
+    thresholds: NDArray[np.float64]
+    predicted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the tables of a deployment find: k bits, and bands if there are any."""
+
+    k: int
+    bands: Filter | None
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Search":
+        """Those of a deployment; the probabilistic search counts as what it comes near to, the exact one."""
+        return cls(settings.hamming, None if settings.bands == NO_BANDS else Choices.of(settings).bands)
+
+
+def found(measures: Measures, search: Search) -> NDArray[np.bool_]:
+    """Which pairs a table finds: fingerprints within k bits, the same one included, or a shared band."""
+    near = measures.hamming <= search.k
+    return near if search.bands is None else near | (measures.shared_bands(search.bands) > 0)
+
+
+def ruled(measures: Measures, thresholds: Thresholds) -> NDArray[np.bool_]:
+    """Which pairs the decision rule calls duplicates, in one order or the other; see `decision.decide`."""
+    near = measures.sketch >= thresholds.resemblance
+    return measures.same | near | (measures.sketch_containment >= thresholds.containment)
+
+
+def methods(measures: Measures, choices: Choices) -> list[Method]:
+    """Every method alone: all pairs compared, no table asked."""
+
+    def above(name: str, threshold: str, scores: NDArray[np.float64], levels: NDArray[np.float64]) -> Method:
+        return Method(name, threshold, levels, scores >= levels[:, None])
+
+    bits = np.arange(MOST_BITS + 1)
+    bands = choices.bands
+    return [
+        Method("simhash", "k", bits.astype(float), measures.hamming <= bits[:, None]),
+        above("resemblance, exact", "least", measures.exact, _SHARES),
+        above("resemblance, sketch", "least", measures.sketch, _SHARES),
+        above("containment, exact", "least", measures.exact_containment, _SHARES),
+        above("filter, r of k groups", "r", measures.groups.astype(float), np.arange(1.0, choices.filter.k + 1)),
+        above("SpotSigs", "least", measures.spots, _SHARES),
+        above("bands", "shared", measures.shared_bands(bands).astype(float), np.arange(1.0, bands.k + 1)),
+        above("super shingles", "shared", measures.supers.astype(float), np.arange(1.0, 9.0)),
+    ]

@@ -1,0 +1,123 @@
+"""Labelled pairs of pages, as JSON lines: `{"label", "a", "b"}`, optional `id`, `url_a` and `url_b`.
+
+A side is a string or an object with `html` or `text` and an optional `url`. A string is text, unless it begins with a
+tag: then it is HTML.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from neardup.errors import InvalidPage, InvalidPair
+from neardup.page import page_from_fields
+from neardup.types import Page
+
+_MARKUP: Final = re.compile(r"\s*<(?:!doctype\b|!--|\?xml\b|[a-z][a-z0-9:-]*[\s/>])", re.IGNORECASE)
+_COMPRESSED: Final = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two pages and whether people call them near-duplicates. `same_host` is None unless both have a url.
+
+    `source` is the file that the pair came from: quality is told for each apart, too.
+    """
+
+    id: str
+    source: str
+    label: bool
+    a: Page
+    b: Page
+    same_host: bool | None = None
+
+
+def looks_like_markup(text: str) -> bool:
+    """Whether a string begins with a tag. Text that only speaks of tags later on stays text."""
+    return _MARKUP.match(text) is not None
+
+
+def read_pairs(paths: Sequence[Path]) -> list[Pair]:
+    """All pairs, in order. Raises InvalidPair with file and line, or when there is none."""
+    pairs = [pair for path in paths for pair in _pairs_in(path)]
+    if not pairs:
+        raise InvalidPair(f"{', '.join(map(str, paths))}: expected at least one labelled pair, got none")
+    return pairs
+
+
+def _pairs_in(path: Path) -> Iterator[Pair]:
+    opened = gzip.open if path.suffix == _COMPRESSED else open
+    number = 0
+    try:
+        with opened(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield pair_from(line, path.name, number)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidPair(f"{path}, after line {number}: cannot read it: {error}") from error
+    except InvalidPair as error:
+        raise InvalidPair(f"{path}, line {number}: {error}") from error
+
+
+def pair_from(line: bytes, source: str, number: int) -> Pair:
+    """Read one line. Raises InvalidPair, and nothing else, whatever the bytes are."""
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InvalidPair(f"expected a JSON object: {error}") from error
+    if not isinstance(fields, dict):
+        raise InvalidPair(f"expected an object with label, a and b, got a {type(fields).__name__}")
+    label = fields.get("label")
+    if label not in (0, 1):  # True and False are 1 and 0
+        raise InvalidPair(f"label: expected 0, 1, false or true, got {label!r}")
+    name = str(fields.get("id", number))
+    a, b = (_side(fields, side, f"{source}#{name}/{side}") for side in "ab")
+    return Pair(name, source, bool(label), a[0], b[0], _same_host(a[1], b[1]))
+
+
+def _side(fields: dict[str, Any], side: str, unnamed: str) -> tuple[Page, str | None]:
+    given = fields.get(side)
+    if isinstance(given, str):
+        given = {"html" if looks_like_markup(given) else "text": given}
+    if not isinstance(given, dict):
+        raise InvalidPair(f"{side}: expected a string or an object with html or text, got a {type(given).__name__}")
+    url = given.get("url") or fields.get(f"url_{side}")
+    try:
+        return page_from_fields({**given, "url": url or unnamed}), url
+    except InvalidPage as error:
+        raise InvalidPair(f"{side}: {error}") from error
+
+
+def _same_host(a: str | None, b: str | None) -> bool | None:
+    if a is None or b is None:
+        return None
+    try:
+        return urlsplit(a).hostname == urlsplit(b).hostname
+    except ValueError:  # a malformed address: which host it names is anyone's guess
+        return None
+
+
+def groups_of(pairs: Sequence[Pair]) -> list[int]:
+    """A number for each pair, the same for pairs that share a page, or are linked by pairs that do.
+
+    What is fitted on one of them must not be tested on another: it would have seen the page.
+    """
+    first: dict[bytes, int] = {}
+    leader = list(range(len(pairs)))
+
+    def lead(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = place = leader[leader[place]]
+        return place
+
+    for place, pair in enumerate(pairs):
+        for page in (pair.a, pair.b):
+            known = first.setdefault(page.content, place)
+            leader[lead(place)] = lead(known)
+    return [lead(place) for place in range(len(pairs))]

@@ -1,0 +1,187 @@
+"""An evaluation: the verdict with the settings as they are, the rule without tables, and every method alone.
+
+Settings are given, so all pairs may test them. The threshold of a method alone is chosen, so that its figures are
+out-of-fold: see `crossvalidation`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.decision import Thresholds
+from neardup.evaluation.confusion import Quality, figures, quality
+from neardup.evaluation.crossvalidation import can_fold, out_of_fold
+from neardup.evaluation.measures import Measures, measure
+from neardup.evaluation.methods import Method, Search, found, methods, ruled
+from neardup.evaluation.pairs import Pair
+from neardup.evaluation.strata import strata
+from neardup.planning import plan_of
+from neardup.settings import Settings
+from neardup.signature import Choices, Signatures
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the settings cost: lookups a page, and bytes a page in tables and sketch."""
+
+    tables: int
+    bands: int
+    sketch_bytes: float
+
+    @property
+    def probes(self) -> int:
+        """Tables that are asked about a page."""
+        return self.tables + self.bands
+
+    @property
+    def bytes_per_page(self) -> float:
+        """A fingerprint in every table, a key and a fingerprint in every bucket table, and the sketch."""
+        return 8 * self.tables + 16 * self.bands + self.sketch_bytes
+
+    @classmethod
+    def of(cls, settings: Settings, sketch_bytes: float) -> "Cost":
+        """The cost of a deployment."""
+        plan = plan_of(settings)
+        return cls(len(plan.tables), plan.bands, sketch_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How good one thing is: over all pairs and over each stratum."""
+
+    name: str
+    total: Quality
+    strata: dict[str, Quality]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        parts = {name: each.as_dict() for name, each in self.strata.items()}
+        return {"name": self.name, **self.total.as_dict(), "strata": parts}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A method at one threshold, on all pairs: a curve to look at, not a figure to choose by."""
+
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A method alone: its curve, the thresholds that folds chose (least, median, most), and the out-of-fold quality.
+
+    The latter two are None when there are too few pairs for cross-validation.
+    """
+
+    name: str
+    threshold: str
+    curve: list[Point]
+    chosen: tuple[float, float, float] | None
+    judged: Judged | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        curve = [{name: _plain(getattr(each, name)) for name in each.__slots__} for each in self.curve]
+        judged = {"name": self.name} if self.judged is None else self.judged.as_dict()
+        return {"threshold": self.threshold, "chosen": self.chosen, **judged, "curve": curve}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All of it. `not_found` and `refused` are near-duplicates that no table finds, and that the rule turns down."""
+
+    pairs: int
+    duplicates: int
+    groups: int
+    signature_version: str
+    cost: Cost
+    verdict: Judged
+    rule: Judged
+    candidates: Judged
+    not_found: int
+    refused: int
+    alone: list[Alone]
+    search: Search
+    measures: Measures
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        counts = {name: getattr(self, name) for name in ("pairs", "duplicates", "groups", "not_found", "refused")}
+        cost = {"probes": self.cost.probes, "bytes_per_page": round(self.cost.bytes_per_page, 1)}
+        given = {name: getattr(self, name).as_dict() for name in ("verdict", "rule", "candidates")}
+        methods_alone = [each.as_dict() for each in self.alone]
+        return {**counts, "signature_version": self.signature_version, "cost": cost, **given, "alone": methods_alone}
+
+
+def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Evaluation:
+    """Evaluate the settings, and the methods alone. Same pairs, settings and seed: same figures.
+
+    Raises SettingsError or OverLimit.
+    """
+    choices = Choices.of(settings)
+    signatures = Signatures(choices)
+    measures = measure(pairs, signatures)
+    parts = strata(measures)
+
+    def judged(name: str, predicted: NDArray[np.bool_]) -> Judged:
+        return _judged(name, measures, predicted, parts, seed)
+
+    search = Search.of(settings)
+    is_found = found(measures, search)
+    accepted = ruled(measures, Thresholds.of(settings))
+
+    def tried(method: Method) -> Alone:
+        curve = curve_of(measures, method)
+        if not can_fold(measures.label, measures.group):
+            return Alone(method.name, method.threshold, curve, None, None)
+        honest, picks = out_of_fold(measures.label, method.predicted, measures.group, seed=seed)
+        least, middle, most = np.quantile(method.thresholds[picks], [0, 0.5, 1], method="nearest").tolist()
+        return Alone(method.name, method.threshold, curve, (least, middle, most), judged(method.name, honest))
+
+    return Evaluation(
+        len(measures),
+        int(measures.label.sum()),
+        np.unique(measures.group).size,
+        signatures.version,
+        Cost.of(settings, measures.sketch_bytes),
+        judged("verdict", is_found & accepted),
+        judged("rule alone", accepted),
+        judged("found by tables", is_found),
+        int((measures.label & ~is_found).sum()),
+        int((measures.label & is_found & ~accepted).sum()),
+        [tried(method) for method in methods(measures, choices)],
+        search,
+        measures,
+    )
+
+
+def curve_of(measures: Measures, method: Method) -> list[Point]:
+    """Precision, recall and F1 at every threshold."""
+    hits = (method.predicted & measures.label).sum(axis=1).astype(float)
+    rows = figures(hits, method.predicted.sum(axis=1).astype(float), float(measures.label.sum()))
+    columns = (each.tolist() for each in (method.thresholds, *rows))
+    return [Point(*row) for row in zip(*columns, strict=True)]
+
+
+def _judged(
+    name: str, measures: Measures, predicted: NDArray[np.bool_], parts: dict[str, NDArray[np.bool_]], seed: int
+) -> Judged:
+    rows = np.atleast_2d(predicted)
+    return Judged(
+        name,
+        quality(measures.label, rows, measures.group, seed=seed),
+        {
+            part: quality(measures.label[within], rows[:, within], measures.group[within], seed=seed)
+            for part, within in parts.items()
+        },
+    )
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, 4)

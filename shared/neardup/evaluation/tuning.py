@@ -1,0 +1,205 @@
+"""A search for better settings: features and their weights, w, k, bands and thresholds.
+
+Every variant of the settings predicts all pairs. What the search is worth is told by cross-validation: it chooses on
+some folds and is tried on the last. What it returns is chosen on all pairs, and so has no figure of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.bands import Filter
+from neardup.decision import Thresholds
+from neardup.errors import InvalidPair
+from neardup.evaluation.confusion import Quality, quality
+from neardup.evaluation.crossvalidation import choose_best, folds, out_of_fold
+from neardup.evaluation.measures import FAR, Measures, measure
+from neardup.evaluation.methods import Search, found, ruled
+from neardup.evaluation.pairs import Pair, groups_of
+from neardup.fingerprint import hamming
+from neardup.planning import plan_of
+from neardup.settings import Settings
+from neardup.signature import Choices, Signatures
+
+
+class Variant(NamedTuple):
+    """The settings that are searched, by their names."""
+
+    phrases: tuple[int, ...]
+    weighting: str
+    shingle_words: int
+    hamming: int
+    bands: str
+    near_resemblance: float
+    contained: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Variant":
+        """The one that settings are."""
+        return cls(*(getattr(settings, name) for name in cls._fields))
+
+    def strangeness(self, known: "Variant") -> int:
+        """In how many settings it differs from what is there: among equals, better the devil you know."""
+        return sum(mine != theirs for mine, theirs in zip(self, known, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is tried. k stays small: with ten tables every further bit makes the ranges that are scanned much longer."""
+
+    phrases: Sequence[tuple[int, ...]] = ((1,), (2,), (1, 2))
+    weighting: Sequence[str] = ("presence", "tf", "log-tf")
+    shingle_words: Sequence[int] = (2, 3, 4)
+    hamming: Sequence[int] = (0, 2, 3, 4)
+    bands: Sequence[str] = ("none", "12x10", "16x8", "18x7", "21x6", "25x5", "32x4")
+    near_resemblance: Sequence[float] = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)
+    contained: Sequence[float] = (0.85, 0.9, 0.95, 1.0)
+
+    @property
+    def measurements(self) -> int:
+        """How often all pairs are measured: the slow part, and what progress is counted in."""
+        return len(self.shingle_words) + len(self.phrases) * len(self.weighting)
+
+    def variants(self) -> list[Variant]:
+        """All of them."""
+        return [Variant(*row) for row in product(*(getattr(self, name) for name in Variant._fields))]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a setting must keep: precision on the pairs that choose it, and probes a page."""
+
+    least_precision: float = 0.9
+    most_probes: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What was chosen, what the search is worth out-of-fold, and what the settings before have on the same pairs.
+
+    `agreed` says in which share of the folds each value was chosen: near 1 it is more than luck.
+    """
+
+    chosen: Variant
+    probes: int
+    tried: int
+    honest: Quality
+    before: Quality
+    agreed: dict[str, float]
+
+
+def tune(
+    pairs: Sequence[Pair],
+    settings: Settings,
+    limits: Limits | None = None,
+    space: Space | None = None,
+    *,
+    seed: int = 0,
+    measured: Callable[[], None] = lambda: None,
+) -> Tuned:
+    """Search the space around the settings, for the best F1 within the limits; of equals, the cheapest.
+
+    `measured` is called after every measurement of all pairs. Raises InvalidPair if the pairs are too few for
+    cross-validation, or no variant has few enough probes; SettingsError or OverLimit as signatures do.
+    """
+    limits, space = limits or Limits(), space or Space()
+    label, group, known = np.array([pair.label for pair in pairs]), np.array(groups_of(pairs)), Variant.of(settings)
+    next(folds(label, group, seed=seed))  # its error should come before the slow part
+    probes = {both: _probes(settings, *both) for both in product(space.hamming, space.bands)}
+    variants = [each for each in space.variants() if probes[each.hamming, each.bands] <= limits.most_probes]
+    if not variants:
+        raise InvalidPair(f"expected settings with at most {limits.most_probes} probes a page, got none; allow more")
+    variants.sort(key=lambda each: (probes[each.hamming, each.bands], each.strangeness(known)))
+    predictions = _Predictions(pairs, settings, space, measured)
+    predicted = np.array([predictions.of(each) for each in variants])
+    honest, picks = out_of_fold(label, predicted, group, least_precision=limits.least_precision, seed=seed)
+    best = variants[choose_best(label, predicted, limits.least_precision)]
+    by_fold = [variants[pick] for pick in picks.ravel()]
+    return Tuned(
+        best,
+        probes[best.hamming, best.bands],
+        len(variants),
+        quality(label, honest, group, seed=seed),
+        quality(label, predictions.of(known), group, seed=seed),
+        {
+            name: sum(each[place] == best[place] for each in by_fold) / len(by_fold)
+            for place, name in enumerate(Variant._fields)
+        },
+    )
+
+
+def require_unseen(pairs: Sequence[Pair], tests: Sequence[Pair]) -> None:
+    """Raise InvalidPair if a page of `tests` is one of `pairs`."""
+    seen = {page.content for pair in pairs for page in (pair.a, pair.b)}
+    for pair in tests:
+        if pair.a.content in seen or pair.b.content in seen:
+            raise InvalidPair(
+                f"{pair.source}, pair {pair.id}: expected pages that the settings were not tuned on, got one that they "
+                "were; its figure would be fitted"
+            )
+
+
+def held_out(pairs: Sequence[Pair], tests: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Quality:
+    """The quality of settings that were tuned on `pairs`, on others. Raises InvalidPair if they share a page."""
+    require_unseen(pairs, tests)
+    measures = measure(tests, Signatures(Choices.of(settings)))
+    said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
+    return quality(measures.label, said, measures.group, seed=seed)
+
+
+class _Predictions:
+    """The verdicts of any variant on all pairs, from a few measurements."""
+
+    def __init__(self, pairs: Sequence[Pair], settings: Settings, space: Space, measured: Callable[[], None]) -> None:
+        self._by_words: dict[int, Measures] = {}
+        self._apart: dict[tuple[tuple[int, ...], str], NDArray[np.int64]] = {}
+        self._known: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+        for words in dict.fromkeys((*space.shingle_words, settings.shingle_words)):
+            choices = Choices.of(replace(settings, shingle_words=words))
+            self._by_words[words] = measure(pairs, Signatures(choices))
+            measured()
+        for phrases, weighting in dict.fromkeys(
+            (*product(space.phrases, space.weighting), (settings.phrases, settings.weighting))
+        ):
+            choices = Choices.of(replace(settings, phrases=phrases, weighting=weighting))
+            self._apart[phrases, weighting] = _distances(pairs, Signatures(choices, everything=False))
+            measured()
+
+    def of(self, variant: Variant) -> NDArray[np.bool_]:
+        """As `methods.found` and `methods.ruled` say it; parts are kept, thousands of variants share each."""
+        measures = self._by_words[variant.shingle_words]
+        is_found = self._kept(
+            variant[: Variant._fields.index("near_resemblance")], lambda: self._found(measures, variant)
+        )
+        thresholds = Thresholds(variant.near_resemblance, variant.contained)
+        return is_found & self._kept((variant.shingle_words, thresholds), lambda: ruled(measures, thresholds))
+
+    def _found(self, measures: Measures, variant: Variant) -> NDArray[np.bool_]:
+        apart = self._apart[variant.phrases, variant.weighting]
+        k, _, s = variant.bands.partition("x")
+        bands = Filter(int(k), int(s)) if s else None
+        # A page that these features leave without a fingerprint is not looked up at all.
+        return found(replace(measures, hamming=apart), Search(variant.hamming, bands)) & (apart < FAR)
+
+    def _kept(self, key: tuple[Any, ...], make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+
+def _probes(settings: Settings, k: int, bands: str) -> int:
+    plan = plan_of(replace(settings, hamming=k, bands=bands))
+    return len(plan.tables) + plan.bands
+
+
+def _distances(pairs: Sequence[Pair], signatures: Signatures) -> NDArray[np.int64]:
+    apart = np.full(len(pairs), FAR)
+    for row, pair in enumerate(pairs):
+        a, b = signatures.of(pair.a).fingerprint, signatures.of(pair.b).fingerprint
+        if a is not None and b is not None:
+            apart[row] = hamming(a.value, b.value)
+    return apart

@@ -1,0 +1,50 @@
+"""`neardup evaluate`."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from neardup_services.cli import main
+from tests.evaluation.made import lines, write
+
+
+def test_a_table_for_people(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one.jsonl", lines()), write(tmp_path / "two.jsonl", lines(changes=6))
+    done = CliRunner().invoke(main, ["evaluate", str(one), str(two), "--plot", str(tmp_path / "plots"), "--curves"])
+    assert done.exit_code == 0, done.output
+    for part in ("48 pairs, 24 near-duplicates", "verdict", "rule alone", "file: one.jsonl", "SpotSigs", "probes"):
+        assert part in done.output
+    assert len(list((tmp_path / "plots").glob("*.svg"))) == 3
+
+
+def test_one_object_for_programs(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", lines())), "--json"])
+    assert done.exit_code == 0, done.output
+    body = json.loads(done.output)
+    assert body["verdict"]["f1"]["value"] == 1
+    assert [each["threshold"] for each in body["alone"][0]["curve"]][:4] == [0, 1, 2, 3]
+
+
+def test_few_pairs_say_so(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", lines(1, 1)))])
+    assert "too few pairs for cross-validation" in done.output
+
+
+def test_a_wrong_line_is_one_clear_error(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", [{"label": 1}]))])
+    assert done.exit_code == 1
+    assert "line 1: a: expected" in done.output
+
+
+def test_presets_cost_what_they_find(tmp_path: Path) -> None:
+    given = str(write(tmp_path / "pairs.jsonl", lines(changes=10)))
+    costs, recalls = [], []
+    for preset in ("fast", "default", "thorough"):
+        done = CliRunner().invoke(main, ["evaluate", given, "--preset", preset, "--json"])
+        body = json.loads(done.output)
+        costs.append(body["cost"]["probes"])
+        recalls.append(body["candidates"]["recall"]["value"])
+    assert costs == sorted(costs)
+    assert recalls == sorted(recalls)
+    assert recalls[0] < recalls[2]
