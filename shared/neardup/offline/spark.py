@@ -18,7 +18,7 @@ from typing import Final
 
 import pyarrow
 import pyarrow.parquet
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from neardup.offline.clusters import TRANSITIVE
@@ -32,10 +32,10 @@ from neardup.offline.spark_clusters import contained_of, members_of, name_of, ne
 from neardup.offline.spark_components import components
 from neardup.offline.spark_copies import find_copies
 from neardup.offline.spark_documents import check_signatures, numbered, read_corpus
-from neardup.offline.spark_edges import compared, together, verified
+from neardup.offline.spark_edges import compared, found_by, together, verified
 from neardup.offline.spark_leading import led
 from neardup.offline.spark_pairs import source_pairs
-from neardup.offline.spark_report import counts_of, warnings_of
+from neardup.offline.spark_report import counts_of_documents, counts_of_pairs, warnings_of
 from neardup.offline.spark_session import Scratch, spark_session
 from neardup.types import Relation
 
@@ -102,19 +102,22 @@ class _Run:
             self._write("contained", CONTAINED, _contained(contained, names))
             self._write("edges", EDGES, _edges(edges, names, options.pair_sources))
             self._write("overturned", OVERTURNED, _overturned(said, likeness))
+        with self._phase("report"):
+            documents_counted = counts_of_documents(members, connected)
+            pairs_counted = counts_of_pairs(held, options.pair_sources)
+            overturned_counted = said.where("relation is not null").count()
+            warnings = warnings_of(members, sketches, options.large_cluster)
         report = Report(
             engine=ENGINE,
             signature_version=options.signature_version,
-            new_documents=documents.count(),
-            pairs={name: held.where(_found_by(bit)).count() for bit, name in enumerate(found)},
+            new_documents=documents_counted["documents"],
             common_keys=common_keys,
-            edges=edges.count(),
-            contained=contained.count(),
-            overturned=said.where("relation is not null").count(),
-            warnings=warnings_of(members, sketches, options.large_cluster),
+            overturned=overturned_counted,
+            warnings=warnings,
             phases=self._phases,
             seconds=sum(phase.seconds for phase in self._phases),
-            **counts_of(members, connected),
+            **documents_counted,
+            **pairs_counted,
         )
         write_text(self._directory / REPORT, json.dumps(asdict(report), indent=1))
         return report
@@ -171,16 +174,12 @@ def _clusters(members: DataFrame, likeness: DataFrame) -> DataFrame:
     )
 
 
-def _found_by(bit: int) -> Column:
-    return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
-
-
 def _contained(contained: DataFrame, names: DataFrame) -> DataFrame:
     return _named(contained, names, inner="document", outer="container").orderBy("inner", "outer")
 
 
 def _edges(edges: DataFrame, names: DataFrame, sources: Sequence[str]) -> DataFrame:
-    found = [F.when(_found_by(bit), F.lit(source)) for bit, source in enumerate(sources)]
+    found = [F.when(found_by(bit), F.lit(source)) for bit, source in enumerate(sources)]
     named = _named(edges.withColumnsRenamed({"a": "x", "b": "y"}), names, x="a", y="b")
     return named.withColumn("sources", F.concat_ws("+", *found)).orderBy("x", "y")
 

@@ -71,5 +71,5 @@ def _small_star(links: DataFrame) -> DataFrame:
 
 def _digest(links: DataFrame) -> tuple[int, int]:
     """The same for the same links, in whatever order."""
-    count, total = links.agg(F.count("*"), F.sum(F.xxhash64("row", "to").cast("decimal(38,0)"))).first() or (0, 0)
+    [(count, total)] = links.agg(F.count("*"), F.sum(F.xxhash64("row", "to").cast("decimal(38,0)"))).collect()
     return int(count), int(total or 0)

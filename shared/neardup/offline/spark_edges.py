@@ -41,6 +41,11 @@ def _shared_shingles(source: str) -> Column:
     return F.col("shared") if source == "shingles" else F.lit(0).cast("long")
 
 
+def found_by(bit: int) -> Column:
+    """Whether the i-th source stands for a pair."""
+    return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
+
+
 def verified(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
     """(a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that their sources still want.
 

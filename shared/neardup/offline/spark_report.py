@@ -1,7 +1,7 @@
 """Counts what a pass on Spark found. Only sums, and lists with an end, come to the driver."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from neardup.offline.hosts import host_of
 from neardup.offline.report import Host
+from neardup.offline.spark_edges import found_by
 from neardup.offline.spark_sketches import sketches_of
 from neardup.packed_sketch import sample_values
 
@@ -20,13 +21,13 @@ _LOOKED_AT: Final = 10_000
 """Documents of a large cluster that hosts and shingles are counted of."""
 
 
-def counts_of(members: DataFrame, components: DataFrame) -> dict[str, Any]:
+def counts_of_documents(members: DataFrame, components: DataFrame) -> dict[str, Any]:
     """The part of a report that counts documents. `components`: (row, component) of rows with edges."""
     relations = {row["relation"]: row["count"] for row in members.groupBy("relation").count().collect()}
     sizes = members.where("relation = 'first'").groupBy("cluster_size").count().orderBy("cluster_size").collect()
     joined = members.select("kept").join(components.withColumnRenamed("row", "kept"), "kept", "left")
     transitive = joined.groupBy(F.coalesce("component", "kept")).count()
-    clusters, largest = transitive.agg(F.count("*"), F.coalesce(F.max("count"), F.lit(0))).first() or (0, 0)
+    [(clusters, largest)] = transitive.agg(F.count("*"), F.coalesce(F.max("count"), F.lit(0))).collect()
     return {
         "documents": sum(relations.values()),
         "identical": relations.get("identical", 0),
@@ -40,6 +41,14 @@ def counts_of(members: DataFrame, components: DataFrame) -> dict[str, Any]:
         "transitive_largest": largest,
         "hosts": _hosts(members),
     }
+
+
+def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> dict[str, Any]:
+    """The part that counts pairs: of each source, and what they came to."""
+    of_source = [F.count_if(found_by(bit)) for bit in range(len(sources))]
+    held = F.count("a_in_b") + F.count("b_in_a")
+    [(edges, contained, *counts)] = verified.agg(F.count_if("edge"), held, *of_source).collect()
+    return {"edges": edges, "contained": contained, "pairs": dict(zip(sources, counts, strict=True))}
 
 
 def _hosts(members: DataFrame) -> list[Host]:
