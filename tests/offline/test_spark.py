@@ -40,6 +40,14 @@ MASTER = "local[2]"
 PAGES = 3_000
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _java_for_short_runs() -> Iterator[None]:
+    """Most of a short run is spent on compiling what soon ends: one compiler will do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _connections_end_here() -> Iterator[None]:
     yield

@@ -71,8 +71,8 @@ def warnings_of(members: DataFrame, sketches: DataFrame, most: int) -> list[str]
     place = F.row_number().over(Window.partitionBy("leader").orderBy("row"))
     some = members.where(F.col("cluster_size") >= most).withColumn("place", place).where(f"place <= {_LOOKED_AT}")
     some = some.join(sketches, "row", "left").select("leader", "row", "url", "cluster_size", "first.name", "sketch")
-    said = some.groupBy("leader").applyInArrow(_warning, "size long, warning string")
-    listed = said.orderBy(F.desc("size"), "warning").limit(_MOST_WARNINGS).collect()
+    said = some.groupBy("leader").applyInArrow(_warning, "leader long, size long, warning string")
+    listed = said.orderBy(F.desc("size"), "leader").limit(_MOST_WARNINGS).collect()
     return [row["warning"] for row in listed]
 
 
@@ -89,4 +89,4 @@ def _warning(members: pyarrow.Table) -> pyarrow.Table:
         said += (
             f"; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
         )
-    return pyarrow.table({"size": [size], "warning": [said]})
+    return pyarrow.table({"leader": members.column("leader")[:1], "size": [size], "warning": [said]})
