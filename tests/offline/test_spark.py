@@ -147,13 +147,13 @@ def test_copies_without_sketches_and_a_later_run(tmp_path: Path) -> None:
 
 def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
-    chain = np.stack([np.arange(40, 99), np.arange(41, 100)])
-    scattered = np.sort(random.integers(100, 400, (2, 150)), axis=0)
+    chain = np.stack([np.arange(40, 60), np.arange(41, 61)])
+    scattered = np.sort(random.integers(100, 200, (2, 60)), axis=0)
     a, b = np.unique(np.concatenate([chain, scattered[:, scattered[0] < scattered[1]]], axis=1), axis=1)
-    expected = leading.components(400, a.astype(np.uint32), b.astype(np.uint32))
+    expected = leading.components(200, a.astype(np.uint32), b.astype(np.uint32))
     with spark_session(MASTER, tmp_path, 1 << 30) as session:
         scratch = Scratch(session, tmp_path)
-        scratch.set_partitions(400)
+        scratch.set_partitions(200)
         edges = session.createDataFrame(list(zip(a.tolist(), b.tolist(), strict=True)), "a long, b long")
         for few in (0, edges.count()):
             found = [(row["row"], row["component"]) for row in components(edges, scratch, few).collect()]
