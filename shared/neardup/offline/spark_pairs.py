@@ -1,0 +1,190 @@
+"""The pair sources as DataFrame operations: postings of keys, joined with themselves.
+
+Every source gives (a, b, shared): rows of kept documents, a before b, each pair once, and how many keys both have. A
+key that more documents have than is common to ignore is counted by partial sums and left out before anything is joined,
+so no task meets more of one key than that. What a pair is worth is for `spark_edges` to say.
+"""
+
+from collections.abc import Callable, Iterable
+from math import log2
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from neardup.design import Design, fewest_tables
+from neardup.kernels.sketch_keys import band_keys, sample_keys, super_keys
+from neardup.offline.fingerprint_sources import HEADER
+from neardup.offline.options import Options
+from neardup.offline.sources import MARGIN
+from neardup.offline.spark_session import Scratch
+from neardup.offline.spark_sketches import sketches_of, words_of
+from neardup.packed_sketch import LEAST_SAMPLED, spots_of
+from neardup.table import BITS
+
+_MOST_LEADING: Final = 24
+"""Bits that a table's keys share: with more of them, tables get more faster than what shares them gets less."""
+_ROUNDING: Final = 1e-9
+
+_Batches = Iterable[pyarrow.RecordBatch]
+_Keys = Callable[
+    [NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.uint64], NDArray[np.int64]]
+]
+"""(words, starts, rows) of sketches -> the keys of each, one row after the other, and how many each has."""
+
+
+class SourcePairs(NamedTuple):
+    """What a source found, and how many keys it left out."""
+
+    pairs: DataFrame
+    common_keys: int
+
+
+def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
+    """The pairs that the source of this name finds among documents: (row, fingerprint, sketch)."""
+    bands, super_size = options.bands, options.super_size
+    keys: dict[str, _Keys] = {
+        "shingles": sample_keys,
+        "supers": lambda words, starts, rows: super_keys(words, starts, rows, super_size),
+        "bands": lambda words, starts, rows: band_keys(words, starts, rows, bands.k, bands.s),
+    }
+    if name in keys:
+        pairs, common_keys = _sharing_keys(documents, keys[name], options.common, scratch)
+        return SourcePairs(_promising(pairs, documents, options) if name == "shingles" else pairs, common_keys)
+    if name == "spots":
+        return _sharing_rare_spots(documents, options, scratch)
+    return _near_fingerprints(documents, options, _FINGERPRINTS[name], scratch)
+
+
+# Keys that must be equal
+
+
+def _sharing_keys(documents: DataFrame, keys_of: _Keys, common: int, scratch: Scratch) -> SourcePairs:
+    def postings_of(batches: _Batches) -> _Batches:
+        for batch in batches:
+            keys, sizes = keys_of(*words_of(batch.column("sketch")), np.arange(len(batch)))
+            rows = np.repeat(batch.column("row").to_numpy(), sizes)
+            yield pyarrow.RecordBatch.from_arrays([keys.view(np.int64), rows], ["key", "row"])
+
+    postings = scratch.keep(documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long"), "postings")
+    rare, common_keys = _rare(postings, "key", common, scratch)
+    return SourcePairs(_pairs_within(rare, "key").groupBy("a", "b").agg(F.count("*").alias("shared")), common_keys)
+
+
+def _promising(pairs: DataFrame, documents: DataFrame, options: Options) -> DataFrame:
+    """Without most pairs that share a template and little else: `score_samples` would drop them, too, but only after
+    their sketches were sent to it. How much the coarser modulus leaves of the finer sample is not known here.
+    """
+    sizes = documents.select("row", "sketch").mapInArrow(_sample_sizes, "row long, exponent long, size long")
+    for side in ("a", "b"):
+        names = {"row": side, "exponent": f"exponent_{side}", "size": f"size_{side}"}
+        pairs = pairs.join(sizes.withColumnsRenamed(names), side)
+    resemblance, containment = (getattr(options.thresholds, name) - MARGIN for name in ("resemblance", "containment"))
+    smaller, larger = F.least("size_a", "size_b"), F.greatest("size_a", "size_b")
+    at_one_modulus = F.least(resemblance * larger, containment * F.greatest(smaller, F.lit(LEAST_SAMPLED)))
+    coarser = F.when(F.col("exponent_a") > F.col("exponent_b"), F.col("size_a")).otherwise(F.col("size_b"))
+    at_two = F.least(resemblance * coarser, F.lit(containment * LEAST_SAMPLED))
+    least = F.when(F.col("exponent_a") == F.col("exponent_b"), at_one_modulus).otherwise(at_two)
+    return pairs.where(F.col("shared") >= least - _ROUNDING).select("a", "b", "shared")
+
+
+def _sample_sizes(batches: _Batches) -> _Batches:
+    for batch in batches:
+        words, starts = words_of(batch.column("sketch"))
+        headers = words[starts[:-1]].view(np.int64)
+        yield pyarrow.RecordBatch.from_arrays(
+            [batch.column("row"), headers & 0xFF, headers >> 32], ["row", "exponent", "size"]
+        )
+
+
+def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> tuple[DataFrame, int]:
+    """The postings without those of keys that more than `common` rows have, and how many such keys there are."""
+    counts = postings.groupBy(key).count().where(F.col("count") > common)
+    too_common = scratch.keep(counts.select(key), "common")
+    found = too_common.count()
+    return (postings.join(too_common, key, "left_anti"), found) if found else (postings, 0)
+
+
+def _pairs_within(postings: DataFrame, key: str) -> DataFrame:
+    """(a, b) for every two rows with the same key, as many times as they have one."""
+    left = postings.select(key, F.col("row").alias("a"))
+    right = postings.select(key, F.col("row").alias("b"))
+    return left.join(right, key).where("a < b").select("a", "b")
+
+
+# Fingerprints that may differ in k bits
+
+_FINGERPRINTS: Final = {
+    "hamming": "true",
+    # What the probabilistic search of the engine on one machine finds: of the header at most one bit differs.
+    "psm": f"bit_count(shiftrightunsigned(x ^ y, {BITS - HEADER})) <= 1",
+}
+
+
+def _near_fingerprints(documents: DataFrame, options: Options, wanted: str, scratch: Scratch) -> SourcePairs:
+    """Permuted tables (Manku 2007 §3.1): what shares the leading bits of one is looked at."""
+    named, common_keys = _rare(documents.select("fingerprint", "row"), "fingerprint", options.common, scratch)
+    distinct = scratch.keep(named.select("fingerprint").distinct(), "fingerprints")
+    table = distinct.mapInArrow(
+        _leading_bits(_design(options.hamming, distinct.count())), "table long, key long, fingerprint long"
+    )
+    left, right = (table.withColumnRenamed("fingerprint", side) for side in ("x", "y"))
+    met = left.join(right, ["table", "key"]).where(f"x < y and bit_count(x ^ y) <= {options.hamming} and {wanted}")
+    met = met.select("x", "y").distinct()
+    for side, row in (("x", "p"), ("y", "q")):
+        met = met.join(named.select(F.col("fingerprint").alias(side), F.col("row").alias(row)), side)
+    apart = met.select(F.least("p", "q").alias("a"), F.greatest("p", "q").alias("b"))
+    return SourcePairs(_once(apart.unionByName(_pairs_within(named, "fingerprint"))), common_keys)
+
+
+def _design(k: int, fingerprints: int) -> Design:
+    """With so many leading bits that by chance about one fingerprint has each value of them."""
+    return fewest_tables(k, min(_MOST_LEADING, int(log2(max(2, fingerprints)))))
+
+
+def _leading_bits(design: Design) -> Callable[[_Batches], _Batches]:
+    def keys(batches: _Batches) -> _Batches:
+        tables = design.tables()
+        for batch in batches:
+            fingerprints = batch.column("fingerprint").to_numpy().astype(np.uint64)
+            for number, table in enumerate(tables):
+                leading = (table.keys_of(fingerprints) & table.mask).view(np.int64)
+                columns = [np.full(leading.size, number), leading, batch.column("fingerprint")]
+                yield pyarrow.RecordBatch.from_arrays(columns, ["table", "key", "fingerprint"])
+
+    return keys
+
+
+# Bags of spots that may resemble
+
+
+def _sharing_rare_spots(documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
+    """With the spots of each bag in one order, the rarest first, two bags that resemble by the threshold share one
+    before the place from which on less than the threshold's part of either is left: only those are looked at.
+    """
+    spots = documents.select("row", "sketch").mapInArrow(_spots, "key long, row long, count long")
+    spots = scratch.keep(spots, "postings")
+    frequency = scratch.keep(spots.groupBy("key").agg(F.count("*").alias("documents")), "frequency")
+    bag = Window.partitionBy("row")
+    left = F.sum("count").over(bag.orderBy(F.desc("documents"), F.desc("key")))
+    ordered = spots.join(frequency, "key").withColumn("left", left).withColumn("size", F.sum("count").over(bag))
+    before = F.col("left") >= F.lit(options.spot_resemblance) * F.col("size") - _ROUNDING
+    rare = ordered.where(before & (F.col("documents") <= options.common))
+    common_keys = frequency.where(F.col("documents") > options.common).count()
+    return SourcePairs(_once(_pairs_within(rare, "key").distinct()), common_keys)
+
+
+def _spots(batches: _Batches) -> _Batches:
+    for batch in batches:
+        bags = [spots_of(sketch) for sketch in sketches_of(batch.column("sketch"))]
+        rows = np.repeat(batch.column("row").to_numpy(), [bag.hashes.size for bag in bags])
+        keys = np.concatenate([np.empty(0, np.uint64), *(bag.hashes for bag in bags)]).view(np.int64)
+        counts = np.concatenate([np.empty(0, np.int64), *(bag.counts for bag in bags)])
+        yield pyarrow.RecordBatch.from_arrays([keys, rows, counts], ["key", "row", "count"])
+
+
+def _once(pairs: DataFrame) -> DataFrame:
+    return pairs.select("a", "b", F.lit(1).cast("long").alias("shared"))

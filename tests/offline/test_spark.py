@@ -1,0 +1,167 @@
+"""The engine on Spark finds what the engine on one machine finds."""
+
+import gc
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from neardup.document_batches import Settled, read_batch, write_documents
+from neardup.errors import WrongState
+from neardup.kernels import leading
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.options import Options
+from neardup.offline.recluster import recluster, source_directory
+from neardup.offline.report import Report
+from neardup.offline.sources import make_source
+from neardup.offline.spark import recluster_spark
+from neardup.offline.spark_components import components
+from neardup.offline.spark_session import Scratch, spark_session
+from neardup.packed_sketch import pack_sketch
+from neardup.sample import sample_crawl
+from neardup.settings import PAIR_SOURCES
+from neardup.signature import Choices, Signatures
+from neardup.types import Document, DocumentId, Relation
+from tests.documents import document, shingles
+from tests.offline.made_runs import RESULTS, match_of, settled
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="needs Java 17 on the path"),
+    # py4j leaves its connections to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+MASTER = "local[2]"
+PAGES = 3_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _java_for_short_runs() -> Iterator[None]:
+    """Most of a short run is spent on compiling what soon ends: one compiler will do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _connections_end_here() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
+def write_corpus(root: Path, *files: Sequence[Settled], version: str) -> None:
+    corpus = Corpus(str(root))
+    for some in files:
+        first = corpus.end(0)
+        batches = [read_batch(value) for value in write_documents(some, version)]
+        corpus.write(CorpusFile(0, first, first + len(some)), batches)
+
+
+def crawled(pages: int, signatures: Signatures) -> list[Settled]:
+    """A sample crawl as the stream settles it when it finds the copies and nothing else."""
+    found: list[Settled] = []
+    first_with: dict[bytes, Document] = {}
+    for number, sampled in enumerate(sample_crawl(pages)):
+        page, signature = sampled.page, signatures.of(sampled.page)
+        if signature.fingerprint is None or signature.sketches is None:
+            continue
+        sketch = pack_sketch(signature.sketches, keep_spots=signatures.choices.keep_spots)
+        each = Document(
+            DocumentId(number // 2, number % 2, number),
+            page.url,
+            page.fetched_at,
+            signature.fingerprint.value,
+            signature.checksums,
+            len(page.content),
+            sketch,
+        )
+        earlier = first_with.setdefault(each.checksums.tokens, each)
+        relation = each.checksums.relation_to(earlier.checksums)
+        found.append(Settled(each, None if earlier is each or relation is None else match_of(earlier, relation)))
+    return found
+
+
+def on_one_machine(corpus: Path, directory: Path, options: Options) -> Report:
+    sources = [make_source(name, source_directory(directory, name), options) for name in options.pair_sources]
+    return recluster(Corpus(str(corpus)), directory, options, sources)
+
+
+def results(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    return {name: pyarrow.parquet.read_table(directory / f"{name}.parquet").to_pylist() for name in RESULTS}
+
+
+def counts(report: Report) -> dict[str, Any]:
+    """What a report says of the documents, whichever engine it was."""
+    changing = ("engine", "new_documents", "phases", "seconds")
+    return {name: value for name, value in asdict(report).items() if name not in changing}
+
+
+def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_path: Path) -> None:
+    signatures = Signatures(Choices(keep_spots=True), everything=False)
+    some = crawled(PAGES, signatures)
+    # The first documents are there twice, as after a crash.
+    write_corpus(tmp_path / "corpus", some[: PAGES // 2], some[:99] + some[PAGES // 2 :], version=signatures.version)
+    options = Options(
+        signature_version=signatures.version,
+        pair_sources=PAIR_SOURCES,
+        common=200,
+        large_cluster=10,
+        bands=Choices().bands,
+    )
+    local = on_one_machine(tmp_path / "corpus", tmp_path / "local", options)
+    spark = recluster_spark(str(tmp_path / "corpus"), tmp_path / "spark", options, MASTER)
+    assert results(tmp_path / "spark") == results(tmp_path / "local")
+    assert counts(spark) == counts(local)
+    assert spark.documents == len(some)
+    assert min(spark.edges, spark.contained, spark.overturned, len(spark.warnings), *spark.pairs.values()) > 0
+    assert not (tmp_path / "spark" / "spark").exists()
+
+
+def test_copies_without_sketches_and_a_later_run(tmp_path: Path) -> None:
+    stream = shingles(1, 900)
+    first = document(1, stream[:200], tokens="a", url="http://a.example/long/way")
+    light = document(0, stream[:200], tokens="a", url="https://a.example/")
+    near = [document(2 + step, stream[60 * step : 60 * step + 200]) for step in range(1, 5)]
+    alone = document(20, 20)
+    held = document(21, stream[:900]), document(22, stream[600:800])
+    copies = {0: match_of(document(30, 30), Relation.SAME_TEXT)}
+    options = Options(signature_version="nd1", pair_sources=("shingles",), representative="https", rule="transitive")
+    options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
+    corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
+    write_corpus(corpus, settled([first, *near[1:], alone, *held]), version="nd1")
+    on_one_machine(corpus, local, options)
+    # What was said there is where this engine goes on: revisions are the same, too.
+    spark.mkdir()
+    shutil.copy(local / "overturned.parquet", spark)
+    write_corpus(corpus, settled([light, near[0]], copies), version="nd1")
+    on_one_machine(corpus, local, options)
+    recluster_spark(str(corpus), spark, options, MASTER)
+    assert results(spark) == results(local)
+    assert {row["revision"] for row in results(spark)["overturned"]} == {2, 3}
+
+
+def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    chain = np.stack([np.arange(40, 60), np.arange(41, 61)])
+    scattered = np.sort(random.integers(100, 200, (2, 60)), axis=0)
+    a, b = np.unique(np.concatenate([chain, scattered[:, scattered[0] < scattered[1]]], axis=1), axis=1)
+    expected = leading.components(200, a.astype(np.uint32), b.astype(np.uint32))
+    with spark_session(MASTER, tmp_path, 1 << 30) as session:
+        scratch = Scratch(session, tmp_path)
+        scratch.set_partitions(200)
+        edges = session.createDataFrame(list(zip(a.tolist(), b.tolist(), strict=True)), "a long, b long")
+        for few in (0, edges.count()):
+            found = [(row["row"], row["component"]) for row in components(edges, scratch, few).collect()]
+            rows = np.unique(np.concatenate([a, b])).tolist()
+            assert sorted(found) == [(row, int(expected[row])) for row in rows]
+
+
+def test_another_signature_version_is_refused(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", settled([document(0, 1)]), version="nd1")
+    with pytest.raises(WrongState, match="expected signatures nd9, got nd1"):
+        recluster_spark(str(tmp_path / "corpus"), tmp_path / "out", Options(signature_version="nd9"), MASTER)
