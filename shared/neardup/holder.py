@@ -56,6 +56,10 @@ class Holder(ABC):
     def measure(self) -> None:
         """Bring the metrics up to date."""
 
+    def close(self) -> None:
+        """Report nothing any more."""
+        metrics.withdraw((str(self._partition),), metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
+
     def epoch_of(self, timestamp: int) -> int:
         """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
         return epoch_of(timestamp, self._ttl)
@@ -63,13 +67,14 @@ class Holder(ABC):
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
 
-    def _report(self, counts: Any, keys: int, size: int) -> None:
+    def _report(self, counts: Any, keys: int, size: int, runs: int) -> None:
         for event in counts.__slots__:
             total = getattr(counts, event)
             metrics.SLICE_EVENTS.labels(event).inc(total - self._reported.get(event, 0))
             self._reported[event] = total
         metrics.SLICE_KEYS.labels(str(self._partition)).set(keys)
         metrics.SLICE_BYTES.labels(str(self._partition)).set(size)
+        metrics.SLICE_RUNS.labels(str(self._partition)).set(runs)
 
 
 class Permuted(Holder):
@@ -104,7 +109,7 @@ class Permuted(Holder):
         return load_slice(path, self._slice, plan=self._plan, partition=self._partition)
 
     def measure(self) -> None:
-        self._report(self._slice.counts, len(self._slice), self._slice.nbytes)
+        self._report(self._slice.counts, len(self._slice), self._slice.nbytes, len(self._slice.runs))
 
 
 class Buckets(Holder):
@@ -130,4 +135,4 @@ class Buckets(Holder):
         return load_buckets(path, self._table, plan=self._plan, partition=self._partition)
 
     def measure(self) -> None:
-        self._report(self._table.counts, len(self._table), self._table.nbytes)
+        self._report(self._table.counts, len(self._table), self._table.nbytes, self._table.run_count)

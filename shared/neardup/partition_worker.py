@@ -98,7 +98,7 @@ class PartitionWorker:
             if records:
                 waves = await self._process(records)
                 await self._acknowledged()
-                self._sending = asyncio.create_task(self._send(waves, records[-1].offset + 1))
+                self._sending = asyncio.create_task(self._send(waves, records))
                 self._sending.add_done_callback(self._ended)
             if self._checkpoint_due():
                 await self._checkpoint()
@@ -126,10 +126,11 @@ class PartitionWorker:
             waves = await self._in_thread(lambda: self.stage.process(records))
         metrics.BATCH_RECORDS.labels(name).observe(len(records))
         metrics.RECORDS.labels(name, str(self.partition.partition)).inc(len(records))
+        metrics.RECORD_BYTES.labels(name).inc(sum(len(record.value or b"") for record in records))
         self._since_checkpoint += len(records)
         return waves
 
-    async def _send(self, waves: Waves, done: int) -> None:
+    async def _send(self, waves: Waves, records: Sequence[Record]) -> None:
         name = self.stage.name
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
         with metrics.ACKNOWLEDGE_SECONDS.labels(name).time():
@@ -139,7 +140,8 @@ class PartitionWorker:
                     _count(name, wave)
         for rejection in waves.rejected:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
-        self.done = done
+        metrics.STAGE_SECONDS.labels(name).observe(max(time.time() - records[0].timestamp / 1000, 0.0))
+        self.done = records[-1].offset + 1
 
     async def _acknowledged(self) -> None:
         if self._sending is not None:
@@ -161,7 +163,9 @@ class PartitionWorker:
             offset = await self._in_thread(self.stage.checkpoint)
         await self._commit(self.partition, offset)
         metrics.CHECKPOINTS.labels(name).inc()
-        metrics.CHECKPOINT_TIME.labels(name, str(self.partition.partition)).set_to_current_time()
+        labels = (name, str(self.partition.partition))
+        metrics.CHECKPOINT_TIME.labels(*labels).set_to_current_time()
+        metrics.REPLAY.labels(*labels).set(self.done - offset)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         self._in_hand = asyncio.get_running_loop().run_in_executor(self._executor, call)
