@@ -23,6 +23,7 @@ from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
+from neardup_services.commands.status import status
 from neardup_services.commands.verdicts import verdicts
 
 
@@ -97,7 +98,20 @@ def settings() -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-for command in (dedup, produce, verdicts, dead_letters, forget, expire, sample, score, fingerprint, explain, plan):
+for command in (
+    dedup,
+    produce,
+    verdicts,
+    status,
+    dead_letters,
+    forget,
+    expire,
+    sample,
+    score,
+    fingerprint,
+    explain,
+    plan,
+):
     main.add_command(command)
 
 

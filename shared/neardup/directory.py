@@ -16,6 +16,7 @@ Entries in use are kept as objects and packed when they are saved.
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgpack
@@ -24,7 +25,7 @@ import xxhash
 
 from neardup.evidence import Match
 from neardup.questions import packed_match, unpacked_match
-from neardup.store import Store
+from neardup.store import Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
 CACHED: Final = 50_000
@@ -162,6 +163,12 @@ class Directory:
         place = _PLACE.pack(document.fingerprint, *document.id)
         self._store.put(_url_prefix(document.url) + place, b"")
         self.documents += 1
+
+
+def documents_in(state: Path) -> int | None:
+    """How many a saved directory remembers; None where it does not say. May be open elsewhere. Raises CorruptState."""
+    counted = peek(state, _COUNT_KEY)
+    return None if counted is None else int.from_bytes(counted, "big")
 
 
 def url_hash(url: str) -> bytes:
