@@ -43,7 +43,12 @@ def _fetch(cache: Path) -> None:
             raise FetchError(f"expected one package from apt-get download, got {len(packages)}; is apt's list empty?")
         unpacked = Path(work) / "unpacked"
         _run(["dpkg-deb", "--extract", str(packages[0]), str(unpacked)], work)
-        unpacked.rename(cache)
+        try:
+            unpacked.rename(cache)
+        except OSError:
+            # Someone else was faster.
+            if not cache.is_dir():
+                raise
 
 
 def _run(command: list[str], directory: str) -> None:

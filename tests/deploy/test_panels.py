@@ -36,6 +36,7 @@ CONFIGURATION = ROOT / "deploy/prometheus/prometheus.yml"
 RULES = ROOT / "deploy/prometheus/rules.yml"
 PAGES = 300
 SECONDS = 120.0
+PATIENCE_SECONDS = 20.0
 
 
 def panel_expressions(dashboard: str) -> list[tuple[str, str]]:
@@ -87,6 +88,13 @@ class Prometheus:
         found = [] if any(holds(expression) for holds, _ in MAY_BE_EMPTY) or self.ask(expression) else [expression]
         return found + [series for series in series_of(expression) if not self.ask(series)]
 
+    def still_empty(self, expression: str) -> list[str]:
+        """The same after a while: a scrape that a busy machine missed makes every series of a worker pause."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (found := self.empty(expression)) and time.monotonic() < deadline:
+            time.sleep(1)
+        return found
+
     def wait(self, expression: str, least: float) -> None:
         """Until it is at least that."""
         deadline = time.monotonic() + SECONDS
@@ -136,7 +144,7 @@ def test_every_alert_fires_when_it_must_and_only_then(programs: Path) -> None:
 def rewritten(ports: Sequence[int], own_port: int) -> dict[str, Any]:
     """The repository's configuration, with the addresses of what runs here, and in more of a hurry."""
     configuration: dict[str, Any] = yaml.safe_load(CONFIGURATION.read_text())
-    configuration["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    configuration["global"] = {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"}
     configuration["rule_files"] = [str(CONFIGURATION.parent / name) for name in configuration["rule_files"]]
     targets = {"prometheus": [own_port], "neardup": ports}
     for job in configuration["scrape_configs"]:
@@ -188,7 +196,7 @@ def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.Tem
             server.wait("sum(neardup_verdicts_total)", first + PAGES // 2)
             server.wait("sum(neardup_archived_documents_total)", 1)
             server.wait('count(neardup_checkpoint_timestamp_seconds{stage="recluster"})', 1)
-            time.sleep(3)
+            time.sleep(5)
         yield server
     finally:
         for process in processes:
@@ -198,12 +206,12 @@ def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.Tem
 
 @pytest.mark.parametrize("expression", IN_PANELS)
 def test_every_panel_has_data(prometheus: Prometheus, expression: str) -> None:
-    assert prometheus.empty(expression) == []
+    assert prometheus.still_empty(expression) == []
 
 
 @pytest.mark.parametrize("expression", IN_RULES)
 def test_every_rule_has_data(prometheus: Prometheus, expression: str) -> None:
-    assert prometheus.empty(expression) == []
+    assert prometheus.still_empty(expression) == []
 
 
 def test_no_alert_fires_in_a_healthy_deployment(prometheus: Prometheus) -> None:
