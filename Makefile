@@ -2,6 +2,7 @@
 #
 #   make demo     a sample crawl through the embedded run, no broker
 #   make test     everything, on a real Kafka
+#   make faults   the fault tests at full length: a good hour
 #   make lint     ruff and mypy
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
@@ -17,7 +18,7 @@ NAME ?= all
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench up down broker lock clean
+.PHONY: help demo test faults lint bench up down broker lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,6 +36,9 @@ REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null
 
 test: lint
 	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PYTEST_ARGS)
+
+faults: $(VENV)/stamp
+	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) NEARDUP_FUZZ_RECORDS=100000 $(BIN)/pytest -m faults $(PYTEST_ARGS)
 
 lint: $(VENV)/stamp
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ from neardup.log.kafka import KafkaLog
 from neardup.log.memory import MemoryLog
 from neardup.settings import Settings
 from tests.brokers import FoundBroker, find_broker
+from tests.services.workers import Deployment
 
 hypothesis_settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis_settings.load_profile("default")
@@ -52,3 +53,14 @@ async def log(request: pytest.FixtureRequest) -> AsyncIterator[Log]:
     await made.start()
     yield made
     await made.stop()
+
+
+@pytest.fixture
+def deployment(kafka_settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
+    """Services as processes, killed at the end if they still run."""
+    made = Deployment(kafka_settings, tmp_path)
+    yield made
+    for worker in made.workers:
+        if worker.process.poll() is None:
+            worker.process.kill()
+        worker.process.wait()

@@ -4,7 +4,7 @@ import math
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from itertools import count as counting
 from math import prod
@@ -319,3 +319,108 @@ def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
     """Of the first k groups of s values, those whose low bytes agree."""
     low = [[value % 256 for value in values] for values in (a, b)]
     return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))
+
+
+def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """The least row that each row is connected with: the label of a neighbour is taken over until nothing changes."""
+    edges = list(edges)
+    label = list(range(rows))
+    while any(label[a] != label[b] for a, b in edges):
+        for a, b in edges:
+            label[a] = label[b] = min(label[a], label[b])
+    return label
+
+
+def leaders(
+    order: Sequence[int], edges: Iterable[tuple[int, int]], resemblance: Callable[[int, int], float], threshold: float
+) -> dict[int, int]:
+    """The first document of the cluster of each document, taken in order."""
+    near = {frozenset(edge) for edge in edges}
+    leader: dict[int, int] = {}
+    for row in order:
+        firsts = [first for first in order if any(leader[b] == first for b in leader if frozenset((row, b)) in near)]
+        best = max(firsts, key=lambda first: resemblance(row, first), default=row)  # the earlier one of equals
+        leader[row] = best if best == row or resemblance(row, best) >= threshold else row
+    return leader
+
+
+def pairwise(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Precision and recall of the pairs that are together."""
+    pairs = list(combinations(range(len(found)), 2))
+    together = [{pair for pair in pairs if labels[pair[0]] == labels[pair[1]]} for labels in (found, true)]
+    both = len(together[0] & together[1])
+    precision, recall = (both / len(each) if each else 1.0 for each in together)
+    return precision, recall
+
+
+def bcubed(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
+    """Of each document's cluster, the share that is in its other cluster; the mean over documents, both ways."""
+    rows = range(len(found))
+
+    def share(one: Sequence[object], other: Sequence[object], row: int) -> float:
+        cluster = [each for each in rows if one[each] == one[row]]
+        return sum(other[each] == other[row] for each in cluster) / len(cluster)
+
+    return (
+        sum(share(found, true, row) for row in rows) / len(found),
+        sum(share(true, found, row) for row in rows) / len(found),
+    )
+
+
+def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
+    """From the four kinds of pairs: together in both, in one, in the other, in none."""
+    kinds = Counter((found[a] == found[b], true[a] == true[b]) for a, b in combinations(range(len(found)), 2))
+    both, one, other, none = (kinds[kind] for kind in ((True, True), (True, False), (False, True), (False, False)))
+    spread = (both + one) * (one + none) + (both + other) * (other + none)
+    return 2 * (both * none - one * other) / spread if spread else 1.0
+
+
+Shared = dict[tuple[int, int], int]
+"""Pairs of rows, the lesser first, and how many keys they share."""
+
+
+def rows_by_key(keys: Sequence[set[int]], kept: Sequence[bool]) -> dict[int, list[int]]:
+    """The kept rows of each key."""
+    found: dict[int, list[int]] = {}
+    for row, some in enumerate(keys):
+        for key in some if kept[row] else ():
+            found.setdefault(key, []).append(row)
+    return found
+
+
+def pairs_sharing(keys: Sequence[set[int]], kept: Sequence[bool], first_new: int, common: int) -> Shared:
+    """How many keys with at most `common` rows each pair of kept rows shares, if it is one or more and one is new."""
+    by_key = rows_by_key(keys, kept)
+    uncommon = [{key for key in some if len(by_key.get(key, ())) <= common} for some in keys]
+    pairs = combinations([row for row in range(len(keys)) if kept[row]], 2)
+    return {(a, b): len(uncommon[a] & uncommon[b]) for a, b in pairs if b >= first_new and uncommon[a] & uncommon[b]}
+
+
+def common_keys(keys: Sequence[set[int]], kept: Sequence[bool], common: int) -> tuple[int, int]:
+    """How many keys have more rows, and how many rows these have together."""
+    sizes = [len(rows) for rows in rows_by_key(keys, kept).values() if len(rows) > common]
+    return len(sizes), sum(sizes)
+
+
+def sample_score(a: Sketch, b: Sketch, shared: int, least: tuple[float, float], least_sampled: int) -> float | None:
+    """The most of resemblance and containments, by so many sampled shingles in common, or None if neither is enough."""
+    _, left, right, _ = compared(a, b)
+    resemblance = shared / (left + right - shared)
+    containment = max((shared / size for size in (left, right) if size >= least_sampled), default=0.0)
+    enough = resemblance >= least[0] or containment >= least[1]
+    return max(resemblance, containment) if enough else None
+
+
+def bag_resemblance(a: Counter[int], b: Counter[int]) -> float:
+    """Jaccard coefficient of two bags."""
+    return (a & b).total() / (a | b).total()
+
+
+def near_fingerprints(
+    fingerprints: Sequence[int], kept: Sequence[bool], first_new: int, k: int, common: int
+) -> dict[tuple[int, int], int]:
+    """The distance of each pair of kept rows, one of them new, within k bits, but for fingerprints of too many rows."""
+    counts = Counter(each for each, is_kept in zip(fingerprints, kept, strict=True) if is_kept)
+    rows = [row for row, each in enumerate(fingerprints) if kept[row] and counts[each] <= common]
+    distances = {(a, b): (fingerprints[a] ^ fingerprints[b]).bit_count() for a, b in combinations(rows, 2)}
+    return {pair: distance for pair, distance in distances.items() if distance <= k and pair[1] >= first_new}

@@ -62,7 +62,7 @@ def test_invalid_magic_and_version(tmp_path: Path) -> None:
     with pytest.raises(WrongState, match="begins with"):
         load_slice(path, filled(), plan=PLAN, partition=0)
     path.write_bytes(raw[:8] + b"\x09" + raw[9:])
-    with pytest.raises(WrongState, match="expected version 2, got 9"):
+    with pytest.raises(WrongState, match="expected version 3, got 9"):
         load_slice(path, filled(), plan=PLAN, partition=0)
 
 

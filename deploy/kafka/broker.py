@@ -90,6 +90,8 @@ class Cluster:
     """Brokers of one version on one data directory, each its own process.
 
     Not started on construction. Usable as a context manager. Every method acts on all nodes unless it is given one.
+    `protocol` is how clients must talk to it, `scram_users` (names and passwords) who they may be; `properties` are
+    added to those of every node.
     """
 
     def __init__(
@@ -100,10 +102,14 @@ class Cluster:
         nodes: int = 1,
         port: int | None = None,
         properties: dict[str, str] | None = None,
+        protocol: str = "PLAINTEXT",
+        scram_users: dict[str, str] | None = None,
     ) -> None:
         self.version = version
         self.data = data.resolve()
         self.properties = properties or {}
+        self.protocol = protocol
+        self.scram_users = scram_users or {}
         self.nodes = [
             Node(
                 id=number + 1,
@@ -186,7 +192,9 @@ class Cluster:
         identity = self.data / "cluster-id"
         if not identity.exists():
             identity.write_text(self._storage_tool("random-uuid").strip().splitlines()[-1])
-        self._storage_tool("format", "-t", identity.read_text(), "-c", str(properties))
+        users = [f"SCRAM-SHA-512=[name={name},password={password}]" for name, password in self.scram_users.items()]
+        added = [argument for user in users for argument in ("--add-scram", user)]
+        self._storage_tool("format", "-t", identity.read_text(), "-c", str(properties), *added)
 
     def _storage_tool(self, *arguments: str) -> str:
         command = [*self._java(), "kafka.tools.StorageTool", *arguments]
@@ -201,8 +209,10 @@ class Cluster:
             "process.roles": "broker,controller",
             "node.id": str(node.id),
             "controller.quorum.voters": ",".join(f"{n.id}@127.0.0.1:{n.controller_port}" for n in self.nodes),
-            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+            "listeners": f"CLIENT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+            "advertised.listeners": f"CLIENT://127.0.0.1:{node.port}",
+            "listener.security.protocol.map": f"CLIENT:{self.protocol},CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "CLIENT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(node.directory / "data"),
             "auto.create.topics.enable": "false",

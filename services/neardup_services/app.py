@@ -6,7 +6,7 @@ leaves it out and the app hosts a Runner instead.
 """
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import faust
 from faust.app.base import BootStrategy
@@ -15,10 +15,17 @@ from faust.web import Request, Response, View
 from mode import Service
 
 from neardup.deployment import make_runner
+from neardup.log import Log
 from neardup.log.kafka import KafkaLog
+from neardup.offline.passing import results_of
+from neardup.offline.queries import Queries
 from neardup.runner import Runner
 from neardup.settings import Settings
+from neardup_services.api import make_api
 from neardup_services.logs import logging_config
+from neardup_services.passes import Passes
+
+RECLUSTER: Final = "recluster"
 
 
 class RunnerBoot(BootStrategy):
@@ -59,6 +66,7 @@ class RunnerService(Service):
         try:
             await log.start()
             self.runner = make_runner(self.service, self.settings, log)
+            self.started_with(log)
             if self.should_stop:
                 return
             await self.runner.run()
@@ -66,14 +74,38 @@ class RunnerService(Service):
             await log.stop()
             self._ended.set()
 
+    def started_with(self, log: Log) -> None:
+        """The runner is about to run over this log."""
+
     async def on_stop(self) -> None:
         if self.runner is not None:
             self.runner.stop()
         await self._ended.wait()
 
 
+class ReclusterService(RunnerService):
+    """Also runs offline passes: the worker that has the first partition of the documents does."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.passes: Passes | None = None
+
+    def started_with(self, log: Log) -> None:
+        self.passes = Passes(self.settings, log.send)
+
+    async def offline_pass(self) -> None:
+        """Run one, if it is up to this worker."""
+        if self.passes and self.runner and any(each.partition == 0 for each in self.runner.assignment):
+            await self.passes.run()
+
+    async def on_stop(self) -> None:
+        if self.passes is not None:
+            await self.passes.stop()
+        await super().on_stop()
+
+
 def _hosting(name: str, settings: Settings) -> type[RunnerService]:
-    class Hosted(RunnerService):
+    class Hosted(ReclusterService if name == RECLUSTER else RunnerService):  # type: ignore[misc]
         pass
 
     Hosted.service = name
@@ -82,7 +114,7 @@ def _hosting(name: str, settings: Settings) -> type[RunnerService]:
 
 
 def make_app(name: str, settings: Settings) -> faust.App:
-    """The app of a service. Serves /metrics, /healthz and /readyz."""
+    """The app of a service. Serves /metrics, /healthz and /readyz; that of recluster also /api."""
     app = RunnerApp(
         f"{settings.prefix}-{name}",
         broker=f"kafka://{settings.broker.replace(',', ';kafka://')}",
@@ -100,6 +132,16 @@ def make_app(name: str, settings: Settings) -> faust.App:
     app.service(_hosting(name, settings))
     setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
 
+    if name == RECLUSTER:
+        api = make_api(Queries.of(results_of(settings), settings))
+        app.web.web_app.add_subapp("/api", api)  # type: ignore[attr-defined]
+
+        @app.timer(settings.recluster_seconds)  # type: ignore[untyped-decorator]
+        async def recluster() -> None:
+            service = _service(app)
+            assert isinstance(service, ReclusterService)
+            await service.offline_pass()
+
     @app.page("/healthz")
     async def healthz(view: View, request: Request) -> Response:
         """The process lives and its loop turns."""
@@ -108,7 +150,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
     @app.page("/readyz")
     async def readyz(view: View, request: Request) -> Response:
         """It has its partitions and moves them."""
-        service = next((each for each in app._extra_service_instances or () if isinstance(each, RunnerService)), None)
+        service = _service(app)
         runner = service.runner if service else None
         reason = runner.not_ready() if runner else "starting"
         partitions = [str(partition) for partition in runner.assignment] if runner else []
@@ -116,3 +158,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
         return view.json(body, status=200 if reason is None else 503)
 
     return app
+
+
+def _service(app: faust.App) -> RunnerService | None:
+    return next((each for each in app._extra_service_instances or () if isinstance(each, RunnerService)), None)

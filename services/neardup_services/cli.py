@@ -14,15 +14,20 @@ from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import topic_specs
+from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
 from neardup_services.commands.dedup import dedup
 from neardup_services.commands.explain import explain
 from neardup_services.commands.fingerprint import fingerprint
 from neardup_services.commands.forget import expire, forget
+from neardup_services.commands.lookup import lookup
+from neardup_services.commands.moved import moved
 from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
+from neardup_services.commands.serve import serve
+from neardup_services.commands.similar import similar
 from neardup_services.commands.status import status
 from neardup_services.commands.verdicts import verdicts
 
@@ -99,19 +104,9 @@ def settings() -> None:
 
 
 for command in (
-    dedup,
-    produce,
-    verdicts,
-    status,
-    dead_letters,
-    forget,
-    expire,
-    sample,
-    score,
-    fingerprint,
-    explain,
-    plan,
-):
+    dedup, produce, verdicts, status, dead_letters, forget, expire, lookup, similar, moved, changes, serve, sample,
+    score, fingerprint, explain, plan,
+):  # fmt: skip
     main.add_command(command)
 
 

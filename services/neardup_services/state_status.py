@@ -10,9 +10,9 @@ from neardup.directory import documents_in
 from neardup.embedded import FILE
 from neardup.errors import CorruptState, InputError
 from neardup.offline.corpus import Corpus
+from neardup.offline.passing import RESULTS
+from neardup.offline.recluster import REPORT
 from neardup.plan import Plan
-
-REPORT = Path("clusters") / "report.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def look(state: Path) -> StateView:
         owners=[OwnerState(path.parent.name, documents_in(path.parent), _size(path)) for path in stores],
         corpus_files=len(files),
         corpus_documents=sum(corpus.documents(file) for file in files),
-        last_pass=_last_pass(state / REPORT),
+        last_pass=_last_pass(state / RESULTS / REPORT),
     )
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from neardup.kernels import elias_fano, huffman
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
-from neardup.runs import zeros
 from neardup.table import leading_mask
 
 _SPARE_WORDS: Final = 2  # kernels read one word past the end
@@ -71,22 +70,23 @@ class EliasFanoBuilder:
         # One upper value a key, rounded so that the 0s cost at most one bit a key.
         self._upper_bits = max(1, min(keys.size.bit_length() - 1, 64 - skip))
         width = 64 - skip - self._upper_bits
-        self._zeros = 1 << self._upper_bits
-        self._lower = zeros(keys.size * width // 64 + _SPARE_WORDS, np.uint64)
-        self._upper = zeros((keys.size + self._zeros) // 64 + _SPARE_WORDS, np.uint64)
+        values = 1 << self._upper_bits
+        self._lower: NDArray[np.uint64] = np.empty(keys.size * width // 64 + _SPARE_WORDS, np.uint64)
+        self._upper: NDArray[np.uint64] = np.empty((keys.size + values) // 64 + _SPARE_WORDS, np.uint64)
+        self._samples: NDArray[np.uint32] = np.empty(values // elias_fano.SAMPLE + 1, np.uint32)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
-        elias_fano.encode(self._keys, self._at, stop, self._skip, self._upper_bits, self._lower, self._upper)
+        elias_fano.encode(
+            self._keys, self._at, stop, self._skip, self._upper_bits, self._lower, self._upper, self._samples
+        )
         self._at = stop
         return stop == self._keys.size
 
     def run(self) -> EliasFanoRun:
-        samples = zeros(self._zeros // elias_fano.SAMPLE + 1, np.uint32)
-        elias_fano.sample(self._upper, self._zeros, samples)
         prefix = int(self._keys[0]) & leading_mask(self._skip) if self._keys.size else 0
         shape = np.array([self._keys.size, self._upper_bits, prefix], np.uint64)
-        return EliasFanoRun(self._lower, self._upper, samples, shape, skip=self._skip, epoch=self._epoch)
+        return EliasFanoRun(self._lower, self._upper, self._samples, shape, skip=self._skip, epoch=self._epoch)
 
 
 class HuffmanRun:
@@ -123,7 +123,7 @@ class HuffmanRun:
         return found.collect_capped(
             lookup,
             lambda start: huffman.probe_huffman(
-                self._words, self._last_keys, self._counts, directory.entries, directory.skip,
+                self._words, self._last_keys, self._counts, directory.words, directory.skip,
                 directory.bits, self._lengths, self._codes, self._peeks, keys, limits, order, start, lookup.mask,
                 lookup.cap, found.query, found.key, found.count,
             ),
@@ -178,13 +178,14 @@ class HuffmanBuilder:
         # A block wastes at most its last key's bits, and keeps one key whole.
         longest = int((self._lengths + np.arange(64))[self._positions > 0].max(initial=0))
         blocks = bits // (huffman.BLOCK_BITS - 64 - longest) + 1
-        self._words = zeros(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64)
-        self._last_keys = zeros(blocks, np.uint64)
-        self._counts = zeros(blocks, np.uint16)
+        self._words: NDArray[np.uint64] = np.empty(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64)
+        self._last_keys: NDArray[np.uint64] = np.empty(blocks, np.uint64)
+        self._counts: NDArray[np.uint16] = np.empty(blocks, np.uint16)
 
     def run(self) -> HuffmanRun:
         assert self._lengths is not None
-        used = int(np.count_nonzero(self._counts))
+        used = self._block + 1 if self._keys.size else 0
         last_keys, counts = self._last_keys[:used].copy(), self._counts[:used].copy()
         words = self._words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
+        words[-_SPARE_WORDS:] = 0
         return HuffmanRun(words, last_keys, counts, self._lengths, skip=self._skip, epoch=self._epoch)

@@ -22,6 +22,7 @@
     │   └── InvalidVerdict     a line of a verdicts file is not a verdict
     └── StateError             a state directory cannot be used
         ├── WrongState         written for another partition, plan or signature version
+        ├── NotClustered       no offline pass has made what a question needs
         └── CorruptState       torn or altered
 
 The worker's rule follows from the tree: a `RecordError` costs one record, anything else stops the
@@ -145,6 +146,10 @@ class StateError(NeardupError):
 
 class WrongState(StateError):
     """The state was written for something else."""
+
+
+class NotClustered(StateError):
+    """The offline pass has not run yet, or did not keep what the question needs."""
 
 
 class CorruptState(StateError):

@@ -1,7 +1,8 @@
 """Where in a sorted run the keys with given leading bits stand.
 
-Entries are positions of 32 bits. Smaller ones (a base for sixteen and a byte each) were tried: they are a third of the
-size, but two reads a probe, which costs more than the cache saves.
+A byte a value of the leading bits (see kernels/locating), so there can be as many values as keys: half of all probes
+learn from the directory that there is nothing to read, the others read one cache line of the table. With a position of
+four bytes each, a quarter as many values, a probe takes half as long again.
 """
 
 import numpy as np
@@ -9,21 +10,23 @@ from numpy.typing import NDArray
 
 from neardup.kernels.locating import extend_directory
 
+_LEAST_BITS = 4  # fewer have one word, as none have
+
 
 class KeyDirectory:
-    """Entries for the `bits` bits behind the first `skip` ones, which all keys share (see kernels/locating)."""
+    """Of the `bits` bits behind the first `skip` ones, which all keys share."""
 
-    def __init__(self, entries: NDArray[np.uint32], skip: int) -> None:
-        self.entries, self.skip = entries, skip
-        self.bits = (entries.size - 1).bit_length() - 1
+    def __init__(self, words: NDArray[np.uint64], skip: int) -> None:
+        self.words, self.skip = words, skip
+        self.bits = words.size.bit_length() + 2 if words.size > 2 else 0
         self._filled = 0
 
     @classmethod
-    def empty(cls, size: int, skip: int) -> "KeyDirectory":
-        """For that many keys: `extend` over all of them before it is used."""
-        # Two to four keys an entry: at most 2 bytes a key, and a probe reads one cache line of the table or two.
-        bits = max(1, min(size.bit_length() - 2, 62 - skip))
-        return cls(np.empty((1 << bits) + 1, np.uint32), skip)
+    def empty(cls, size: int, skip: int, leading: int = 64) -> "KeyDirectory":
+        """For that many keys, asked for `leading` bits or more: `extend` over all of them before it is used."""
+        # A value or two a key: at most 2 bytes.
+        bits = min(size.bit_length(), leading - skip)
+        return cls(np.empty((1 << bits - 3 if bits >= _LEAST_BITS else 1) + 1, np.uint64), skip)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], skip: int) -> "KeyDirectory":
@@ -35,8 +38,8 @@ class KeyDirectory:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return int(self.entries.nbytes)
+        return int(self.words.nbytes)
 
     def extend(self, keys: NDArray[np.uint64], start: int, stop: int) -> None:
         """Enter keys[start:stop], on from the last stop."""
-        self._filled = extend_directory(keys, start, stop, self.skip, self.bits, self.entries, self._filled)
+        self._filled = extend_directory(keys, start, stop, self.skip, self.bits, self.words, self._filled)

@@ -100,8 +100,8 @@ SLICE_EVENTS = Counter(
     ["event"],
 )
 ARCHIVED = Counter("neardup_archived_documents_total", "Documents written to the corpus, repeats included.")
-PASS_RESULTS = ("done", "failed")
-PASSES = Counter("neardup_passes_total", "Offline passes, by how they ended: done or failed.", ["result"])
+PASS_RESULTS = ("done", "failed", "interrupted")
+PASSES = Counter("neardup_passes_total", "Offline passes, by how they ended: done, failed or interrupted.", ["result"])
 PASS_SECONDS = Gauge("neardup_pass_seconds", "Time that the last offline pass took.")
 PASS_TIME = Gauge("neardup_pass_timestamp_seconds", "When the last offline pass ended well.")
 CLUSTERED = Gauge("neardup_clustered_documents", "Documents in the last offline pass.")

@@ -62,7 +62,7 @@ class PairRun:
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             return probe_buckets(
-                self.keys, self.fingerprints, directory.entries, directory.bits, keys, own, start,
+                self.keys, self.fingerprints, directory.words, directory.bits, keys, own, start,
                 common, own_mark, marks, into.query, into.key, into.count,
             )  # fmt: skip
 

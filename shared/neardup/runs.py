@@ -5,7 +5,7 @@ A run has distinct keys in rising order. Three forms, one behaviour: plain here,
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from neardup.lookup import Found, Lookup
 FILTER_SPACING: Final = 3
 """A filter has about 2^3 bits a key, an eighth of the table: seven of eight empty-handed probes end in it."""
 LEAST_FILTERED: Final = 1 << 12
-
-_Word = TypeVar("_Word", bound=np.generic)
 
 
 class Run(Protocol):
@@ -54,20 +52,13 @@ class Builder(Protocol):
         """The run, once `step` said True."""
 
 
-def zeros(size: int, dtype: type[_Word]) -> NDArray[_Word]:
-    """Like np.zeros, but on huge pages: numpy asks for those in np.empty only, and random reads need them."""
-    made = np.empty(size, dtype)
-    made.fill(0)
-    return made
-
-
 class PlainRun:
     """Keys as they are, a directory, and a bitmap of the leading bits where that is sparse."""
 
     def __init__(
         self,
         keys: NDArray[np.uint64],
-        directory: NDArray[np.uint32],
+        directory: NDArray[np.uint64],
         bitmap: NDArray[np.uint64],
         *,
         skip: int,
@@ -94,8 +85,8 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, directory.entries, directory.skip,
-                directory.bits, lookup.keys, lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
+                self.bitmap, self.bitmap_bits, self.keys, directory.words, directory.skip,
+                directory.bits, lookup.keys, lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip
@@ -106,8 +97,8 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_sorted(
-                self.keys, directory.entries, directory.skip, directory.bits, lookup.keys,
-                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap,
+                self.keys, directory.words, directory.skip, directory.bits, lookup.keys,
+                lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
         )  # fmt: skip
@@ -116,7 +107,7 @@ class PlainRun:
         return self.keys[start:stop]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        return {"keys": self.keys, "directory": self._directory.entries, "bitmap": self.bitmap}
+        return {"keys": self.keys, "directory": self._directory.words, "bitmap": self.bitmap}
 
 
 class PlainBuilder:
@@ -126,7 +117,7 @@ class PlainBuilder:
         self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
-        self._directory = KeyDirectory.empty(keys.size, skip)
+        self._directory = KeyDirectory.empty(keys.size, skip, leading)
         self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
@@ -149,4 +140,4 @@ class PlainBuilder:
         return stop == self._keys.size
 
     def run(self) -> PlainRun:
-        return PlainRun(self._keys, self._directory.entries, self.bitmap, skip=self._skip, epoch=self._epoch)
+        return PlainRun(self._keys, self._directory.words, self.bitmap, skip=self._skip, epoch=self._epoch)

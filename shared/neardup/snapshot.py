@@ -14,7 +14,7 @@ from neardup.plan import Plan
 from neardup.slice import Slice
 
 MAGIC: Final = b"NDSLICE\x00"
-VERSION: Final = 2
+VERSION: Final = 3
 """A file with another version is refused: delete it, and the log rebuilds it."""
 
 

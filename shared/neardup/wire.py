@@ -38,7 +38,7 @@ SCHEMAS: Final[dict[str, int]] = {
     "questions": 1,
     "evidence": 1,
     "control": 1,
-    "documents": 1,
+    "documents": 2,
     "dead-letter": 1,
 }
 """Every kind of message and the schema version that this release writes and reads."""

@@ -8,6 +8,8 @@ from neardup.kernels import elias_fano, huffman
 from tests.fingerprints import fingerprints, words
 
 BITS = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 64)), max_size=40)
+RUBBISH = np.uint64(0xDEADBEEF12345678)
+"""What may stand where nothing was written yet."""
 
 
 @given(BITS)
@@ -29,10 +31,11 @@ def test_elias_fano_gives_back_what_was_encoded_in_steps(
 ) -> None:
     prefix = 0xA5 << 56 & (2**64 - 1 ^ 2**64 - 1 >> skip)
     keys = words(sorted({prefix | value >> skip for value in values}))
-    lower = np.zeros(keys.size + 2, np.uint64)
-    upper = np.zeros((keys.size + (1 << upper_bits)) // 64 + 2, np.uint64)
+    lower = np.full(keys.size + 2, RUBBISH)
+    upper = np.full((keys.size + (1 << upper_bits)) // 64 + 2, RUBBISH)
+    samples = np.empty((1 << upper_bits) // elias_fano.SAMPLE + 1, np.uint32)
     for start in range(0, keys.size, step):
-        elias_fano.encode(keys, start, min(keys.size, start + step), skip, upper_bits, lower, upper)
+        elias_fano.encode(keys, start, min(keys.size, start + step), skip, upper_bits, lower, upper, samples)
     out = np.empty(keys.size, np.uint64)
     place = 0
     for start in range(0, keys.size, step):
@@ -41,8 +44,7 @@ def test_elias_fano_gives_back_what_was_encoded_in_steps(
             start, stop, np.uint64(prefix), skip, upper_bits, lower, upper, place, out[start:stop]
         )  # fmt: skip
     assert out.tolist() == keys.tolist()
-    samples = np.zeros((1 << upper_bits) // elias_fano.SAMPLE + 1, np.uint32)
-    elias_fano.sample(upper, 1 << upper_bits, samples)
+    assert int(np.bitwise_count(upper).sum()) == keys.size
     uppers = [(key << skip & 2**64 - 1) >> (64 - upper_bits) for key in keys.tolist()]
     for value in {*uppers, 0, (1 << upper_bits) - 1}:
         # All keys with a smaller upper part, and a 0 for each of those, stand before.
@@ -85,8 +87,8 @@ def test_huffman_gives_back_what_was_encoded_in_steps(values: list[int], step: i
     lengths = huffman.code_lengths(counts)
     codes, peeks = huffman.canonical_codes(lengths)
     blocks = keys.size // 50 + 2
-    packed = np.zeros(blocks * huffman.BLOCK_WORDS + 2, np.uint64)
-    last_keys, sizes = np.zeros(blocks, np.uint64), np.zeros(blocks, np.uint16)
+    packed = np.full(blocks * huffman.BLOCK_WORDS + 2, RUBBISH)
+    last_keys, sizes = np.zeros(blocks, np.uint64), np.full(blocks, 9, np.uint16)
     block = bit = 0
     for start in range(0, keys.size, step):
         stop = min(keys.size, start + step)

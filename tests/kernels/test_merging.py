@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels.locating import extend_directory
+from neardup.kernels.locating import extend_directory, range_of
 from neardup.kernels.merging import merge_step
 from neardup.kernels.probing import extend_filter
 from tests.fingerprints import EDGES, fingerprints, words
@@ -40,15 +40,20 @@ def test_pairs_merged_in_steps_are_the_sorted_pairs(
     assert list(zip(keys.tolist(), values.tolist(), strict=True)) == sorted(pairs)
 
 
-@given(fingerprints(500), st.integers(0, 5), st.integers(1, 9), st.integers(1, 600))
-def test_a_directory_filled_in_steps_leads_to_the_first_key(values: list[int], skip: int, bits: int, step: int) -> None:
+@given(fingerprints(500), st.integers(0, 5), st.integers(0, 13), st.integers(1, 600))
+def test_a_directory_filled_in_steps_leads_to_the_keys(values: list[int], skip: int, bits: int, step: int) -> None:
     keys = sorted({value >> skip for value in values})
-    entries = np.empty((1 << bits) + 1, np.uint32)
+    directory = np.empty(max(1, (1 << bits) // 8) + 1, np.uint64)
     filled = 0
     for start in range(0, len(keys), step):
-        filled = extend_directory(words(keys), start, min(len(keys), start + step), skip, bits, entries, filled)
+        filled = extend_directory(words(keys), start, min(len(keys), start + step), skip, bits, directory, filled)
+    assert filled == directory.size
     leading = [key >> (64 - skip - bits) for key in keys]
-    assert entries.tolist() == [bisect_left(leading, entry) for entry in range((1 << bits) + 1)]
+    for bucket in {*leading, *(each ^ 1 for each in leading if bits), 0, (1 << bits) - 1}:
+        eight = [leading.count(each) for each in range(bucket & ~7, (bucket & ~7) + 8)]
+        first, past = (bucket & ~7, (bucket & ~7) + 8) if max(eight) >= 15 else (bucket, bucket + 1)
+        ends = range_of(directory, np.uint64(bucket))
+        assert tuple(map(int, ends)) == (bisect_left(leading, first), bisect_left(leading, past))
 
 
 @given(fingerprints(500), st.integers(0, 5), st.integers(6, 10), st.integers(1, 600))

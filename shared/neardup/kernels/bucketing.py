@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.hashing import avalanche
-from neardup.kernels.locating import first_at_least
+from neardup.kernels.locating import VALUE_BITS, bucket_of, first_at_least, range_of
 from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
@@ -41,7 +41,7 @@ def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
 def probe_buckets(
     keys: NDArray[np.uint64],
     fingerprints: NDArray[np.uint64],
-    directory: NDArray[np.uint32],
+    directory: NDArray[np.uint64],
     bits: int,
     queries: NDArray[np.uint64],
     own: NDArray[np.uint64],
@@ -58,7 +58,7 @@ def probe_buckets(
     A query's own fingerprint is not reported, but sets `own_mark` in its marks. Nor are `common` of them or more, which
     set COMMON. Returns (next query, found); the next query is short of the end when the buffers have no room.
     """
-    right = U(64 - bits)
+    drop = U(63 - bits)
     total = queries.size
     lows = np.empty(RING, np.uint64)
     highs = np.empty(RING, np.uint64)
@@ -66,13 +66,13 @@ def probe_buckets(
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
-            prefetch(directory, queries[U(ahead)] >> right)
+            prefetch(directory, bucket_of(queries[U(ahead)], U(0), drop) >> VALUE_BITS)
         ahead = step + AHEAD
         if start <= ahead < total:
-            bucket = queries[U(ahead)] >> right
-            lows[U(ahead & (RING - 1))] = U(directory[bucket])
-            highs[U(ahead & (RING - 1))] = U(directory[bucket + U(1)])
-            prefetch(keys, lows[U(ahead & (RING - 1))])
+            low, high = range_of(directory, bucket_of(queries[U(ahead)], U(0), drop))
+            lows[U(ahead & (RING - 1))] = low
+            highs[U(ahead & (RING - 1))] = high
+            prefetch(keys, low)
         if step < start:
             continue
         low = lows[U(step & (RING - 1))]

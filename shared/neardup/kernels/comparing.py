@@ -12,9 +12,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from neardup.kernels.bits import popcount
+
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _BYTES = 8
 _SAMPLE_AT = np.uint64(32)
+_BY_CHANCE = 1 / 256
 
 
 @njit(nogil=True, cache=True)
@@ -30,23 +33,38 @@ def pack(exponent: int, mips: NDArray[np.uint32], sample: NDArray[np.uint64]) ->
 
 
 @njit(nogil=True, cache=True)
+def mips_length(packed: NDArray[np.uint64]) -> int:
+    """Of the MIPs vector of a sketch."""
+    return np.int64(packed[0] >> np.uint64(8) & np.uint64(0xFFFF))
+
+
+@njit(nogil=True, cache=True)
+def equal_bytes(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
+    """How many MIPs bytes agree. Both must have MIPs vectors of one length."""
+    m = mips_length(a)
+    words = (m + _BYTES - 1) // _BYTES
+    equal = m
+    for j in range(1, 1 + words):
+        differing = a[j] ^ b[j]
+        # The high bit of every byte of `differing` that is not zero; the unused ones of the last word are all equal.
+        marks = (((differing & _LOW) + _LOW) | differing) & ~_LOW
+        equal -= np.int64(popcount(marks))
+    return equal
+
+
+@njit(nogil=True, cache=True)
+def resemblance(equal: int, m: int) -> float:
+    """What so many equal bytes of m say of the documents, after what agrees by chance is taken back."""
+    return max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE))
+
+
+@njit(nogil=True, cache=True)
 def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int, int]:
     """(equal MIPs bytes, size of a's sample, of b's, of both) with the samples at the coarser modulus of the two.
 
     Both must have MIPs vectors of one length.
     """
-    m = int(a[0] >> np.uint64(8) & np.uint64(0xFFFF))
-    words = (m + _BYTES - 1) // _BYTES
-    equal = m - words * _BYTES  # the unused bytes of the last word are all equal
-    for j in range(1, 1 + words):
-        differing = a[j] ^ b[j]
-        # The high bit of every byte of `differing` that is not zero.
-        marks = (((differing & _LOW) + _LOW) | differing) & ~_LOW
-        count = 0
-        while marks:
-            marks &= marks - np.uint64(1)
-            count += 1
-        equal += _BYTES - count
+    words = (mips_length(a) + _BYTES - 1) // _BYTES
     exponent = max(a[0] & np.uint64(0xFF), b[0] & np.uint64(0xFF))
     mask = (np.uint64(1) << np.uint64(exponent)) - np.uint64(1)
     i = j = 1 + words
@@ -69,7 +87,7 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int
             shared += 1
             i += 1
             j += 1
-    return equal, left, right, shared
+    return equal_bytes(a, b), left, right, shared
 
 
 @njit(nogil=True, cache=True)

@@ -55,37 +55,41 @@ def encode(
     upper_bits: int,
     lower: NDArray[np.uint64],
     upper: NDArray[np.uint64],
+    samples: NDArray[np.uint32],
 ) -> None:
-    """Write keys[start:stop]; all of them in any number of calls."""
+    """Write keys[start:stop]; all of them, in order, in any number of calls. The arrays may have anything in them.
+
+    `samples` says where upper values 0, SAMPLE, 2 SAMPLE ... begin.
+    """
     left = U(skip)
     right = U(64 - upper_bits)
     width = U(64 - skip - upper_bits)
+    # Words are cleared as they are reached, so that no step has to clear all.
+    cleared = 0
+    sampled = 0
+    if start > 0:
+        value = (keys[start - 1] << left) >> right
+        cleared = int((value + U(start - 1)) >> U(6)) + 1
+        sampled = int(value >> SAMPLE_BITS) + 1
+    if start < stop:
+        last = (((keys[stop - 1] << left) >> right) + U(stop - 1)) >> U(6)
+        upper[cleared : int(last) + 1] = U(0)
+        cleared = int(last) + 1
+    lower[(start * int(width) + 63) >> 6 : (stop * int(width) + 63) >> 6] = U(0)
     for i in range(start, stop):
-        place = ((keys[i] << left) >> right) + U(i)
+        value = (keys[i] << left) >> right
+        while U(sampled) <= value >> SAMPLE_BITS:
+            samples[sampled] = i + sampled * SAMPLE
+            sampled += 1
+        place = value + U(i)
         upper[place >> U(6)] |= U(1) << (place & U(63))
         if width:
             put_bits(lower, U(i) * width, keys[i] & (ALL >> (U(64) - width)), width)
-
-
-@njit(nogil=True, cache=True)
-def sample(upper: NDArray[np.uint64], zeros: int, samples: NDArray[np.uint32]) -> None:
-    """Note where upper values 0, SAMPLE, 2 SAMPLE ... begin."""
-    seen = 0
-    place = 0
-    samples[0] = 0
-    while seen < zeros:
-        word = ~upper[place >> 6]
-        if place & 63 == 0:
-            count = int(popcount(word))
-            # Whole words without a sample in them are most of them.
-            if seen // SAMPLE == (seen + count) // SAMPLE and seen + count < zeros:
-                seen += count
-                place += 64
-                continue
-        seen += int((word >> U(place & 63)) & U(1))
-        place += 1
-        if (word >> U((place - 1) & 63)) & U(1) and seen % SAMPLE == 0:
-            samples[seen // SAMPLE] = place
+    if stop == keys.size:
+        lower[(stop * int(width) + 63) >> 6 :] = U(0)
+        upper[cleared:] = U(0)
+        for each in range(sampled, samples.size):
+            samples[each] = stop + each * SAMPLE
 
 
 @njit(nogil=True, cache=True)

@@ -10,7 +10,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import leading_one
-from neardup.kernels.locating import first_at_least
+from neardup.kernels.borrowing import njit_borrowing
+from neardup.kernels.locating import bucket_of, first_at_least, range_of
 from neardup.kernels.probing import narrowed, scan_range
 
 U = np.uint64
@@ -108,7 +109,7 @@ def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width:
         words[word + 1] |= value << U(64 - (width - room))
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _get(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
     """The 64 bits from bit `at` on; the word after the last one must exist."""
     word = at >> U(6)
@@ -130,9 +131,9 @@ def encode(
     block: int,
     at: int,
 ) -> tuple[int, int, int]:
-    """Append keys[start:stop]; `at` is the bit reached in `block`. Returns (next key, block, at).
+    """Append keys[start:stop]; `at` is the bit reached in `block`. Blocks are cleared when they begin.
 
-    The next key is short of stop when the blocks are used up: call again with more.
+    Returns (next key, block, at). The next key is short of stop when the blocks are used up: call again with more.
     """
     for i in range(start, stop):
         if i > 0:
@@ -143,7 +144,9 @@ def encode(
                 block += 1
             if block == counts.size:
                 return i, block - 1, at
+            words[block * BLOCK_WORDS : (block + 1) * BLOCK_WORDS] = U(0)
             words[block * BLOCK_WORDS] = keys[i]
+            counts[block] = 0
             at = 64
         else:
             base = block * BLOCK_WORDS
@@ -157,7 +160,7 @@ def encode(
     return stop, block, at
 
 
-@njit(nogil=True, cache=True)
+@njit_borrowing
 def _next_key(
     words: NDArray[np.uint64],
     at: np.uint64,
@@ -213,7 +216,7 @@ def probe_huffman(
     words: NDArray[np.uint64],
     last_keys: NDArray[np.uint64],
     counts: NDArray[np.uint16],
-    directory: NDArray[np.uint32],
+    directory: NDArray[np.uint64],
     skip: int,
     bits: int,
     lengths: NDArray[np.int64],
@@ -229,43 +232,54 @@ def probe_huffman(
     found_key: NDArray[np.uint64],
     found: int,
 ) -> tuple[int, int, int]:
-    """As probe_sorted, for queries in rising order: a block is decoded once for all queries that need it."""
+    """As probe_sorted, for queries in rising order, reported under their numbers.
+
+    Queries that need the same block go on with what the one before decoded, and no further than they need.
+    """
     left = U(skip)
-    right = U(64 - bits)
+    drop = U(63 - bits)
     # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
     mask |= ~(ALL >> left)
     keys = np.empty(BLOCK_BITS, np.uint64)
     held = 0
     held_first = np.int64(-1)
-    held_last = np.int64(-1)
+    block = np.int64(-1)
+    block_end = 0
+    at = key = U(0)
     capped = 0
     for step in range(start, queries.size):
         query = queries[step]
         smallest = query & mask
         largest = query | ~mask
-        # From the first block whose last key is not too small to the last one whose first key is not too large.
-        entry = (smallest << left) >> right
-        begin = U(directory[entry])
-        first = np.int64(first_at_least(last_keys, begin, U(directory[entry + U(1)]), smallest))
-        last = first
-        while last < last_keys.size - 1 and words[(last + 1) * BLOCK_WORDS] <= largest:
-            last += 1
+        low, high = range_of(directory, bucket_of(smallest, left, drop))
+        # The first block whose last key is not too small.
+        first = np.int64(first_at_least(last_keys, low, high, smallest))
         if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
             continue
         if found + cap + 1 > found_key.size:
             return step, found, capped
-        if first != held_first or last != held_last:
-            needed = np.int64(0)
-            for block in range(first, last + 1):
-                needed += np.int64(counts[block])
-            if needed > keys.size:
-                keys = np.empty(2 * needed, np.uint64)
-            held = decode_blocks(words, int(first), int(last), counts, lengths, codes, peeks, keys)
+        if first != held_first:
             held_first = first
-            held_last = last
-        low, past = narrowed(keys, U(0), U(held), query, mask)
+            block = first - 1
+            held = 0
+            block_end = 0
+        while held == 0 or key <= largest:
+            if held < block_end:
+                at, key = _next_key(words, at, key, lengths, codes, peeks)
+            elif block + 1 < last_keys.size:
+                block += 1
+                key = words[block * BLOCK_WORDS]
+                at = U(block) * U(BLOCK_BITS) + U(64)
+                block_end += int(counts[block])
+                if block_end > keys.size:
+                    keys = np.append(keys, np.empty(block_end, np.uint64))
+            else:
+                break
+            keys[held] = key
+            held += 1
+        low, high = narrowed(keys, U(0), U(held), query, mask)
         found, more = scan_range(
-            keys, low, past, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
+            keys, low, high, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
         )
         capped += more
     return queries.size, found, capped

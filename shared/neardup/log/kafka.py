@@ -9,6 +9,7 @@ kept and raised by the next `poll`.
 import asyncio
 import contextlib
 import logging
+import ssl
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -17,14 +18,17 @@ import aiokafka
 import xxhash
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.conn import create_conn
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import (
+    AuthenticationFailedError,
     GroupCoordinatorNotAvailableError,
     IllegalStateError,
     KafkaConnectionError,
     KafkaError,
     OffsetOutOfRangeError,
+    SaslAuthenticationFailed,
     TopicAlreadyExistsError,
     for_code,
 )
@@ -365,9 +369,30 @@ async def _bootstrapped(client: Any, settings: Settings) -> None:
         close = getattr(client, "stop", None) or client.close
         await close()
         raise BrokerUnreachable(
-            f"no broker answered at {settings.broker} ({settings.security_protocol}): {error}; "
-            "check NEARDUP_BROKER, the security settings and the credentials"
+            f"cannot use the broker at {settings.broker} ({settings.security_protocol}): {await _why(settings)}"
         ) from error
+
+
+async def _why(settings: Settings) -> str:
+    """aiokafka does not say why it has no connection: one more try at the first address does."""
+    options = connection(settings)
+    host, _, port = options.pop("bootstrap_servers")[0].rpartition(":")
+    del options["metadata_max_age_ms"]
+    try:
+        # Waiting longer would not tell more.
+        opened = await create_conn(host, int(port), **{**options, "request_timeout_ms": _ADMIN_MS})
+    except (AuthenticationFailedError, SaslAuthenticationFailed) as error:
+        return (
+            f"it refused the user {settings.sasl_username!r} ({settings.sasl_mechanism}): {error}; check the password"
+        )
+    except ssl.SSLCertVerificationError as error:
+        return f"its certificate is not trusted: {error.verify_message}; check NEARDUP_TLS_CA"
+    except ConnectionRefusedError:
+        return "nobody listens there; check NEARDUP_BROKER"
+    except (KafkaError, OSError, TimeoutError) as error:
+        return f"{error!r}; check NEARDUP_BROKER and NEARDUP_SECURITY_PROTOCOL"
+    opened.close()
+    return "it did not say which brokers there are; check NEARDUP_SECURITY_PROTOCOL"
 
 
 async def _create(admin: AIOKafkaAdminClient, spec: TopicSpec) -> str:

@@ -1,0 +1,51 @@
+"""`neardup changes [URL]`: how pages change between crawls."""
+
+from pathlib import Path
+
+import click
+
+from neardup.offline.changes import TENTHS, ChangeSummary, History
+from neardup_services.commands.asking import echo_json, echo_table, json_option, known, queries_of, state_option
+
+
+@click.command()
+@click.argument("url", required=False)
+@state_option
+@json_option
+def changes(url: str | None, state: Path | None, as_json: bool) -> None:
+    """Tell how the page of URL changed from one crawl to the next; without URL, how pages change.
+
+    Exit code 1 if the url is unknown.
+    """
+    queries = queries_of(state)
+    found: History | ChangeSummary = queries.changes() if url is None else known(queries.history(url), url)
+    if as_json:
+        echo_json(found)
+    elif isinstance(found, History):
+        echo_table(
+            found.url,
+            ("document", "fetched at", "bytes", "change", "resemblance", "cluster"),
+            [(v.document, v.fetched_at, v.size, v.change, v.resemblance, v.cluster) for v in found.versions],
+        )
+    else:
+        _print(found)
+
+
+def _print(summary: ChangeSummary) -> None:
+    click.echo(f"{summary.urls:,} urls with several documents, {summary.pairs:,} times one after another:")
+    echo_table(
+        "",
+        ("change", "times", "share"),
+        [(name, count, count / max(summary.pairs, 1)) for name, count in summary.by_change.items()],
+    )
+    echo_table(
+        "",
+        ("resemblance", "times"),
+        [(f"{n / TENTHS:.1f} to {(n + 1) / TENTHS:.1f}", count) for n, count in enumerate(summary.by_resemblance)],
+    )
+    if summary.hosts:
+        echo_table(
+            "",
+            ("host", "urls", "documents", "changes of the text"),
+            [(host.name, host.urls, host.versions, host.changes) for host in summary.hosts],
+        )

@@ -1,0 +1,35 @@
+"""`neardup moved URL`: where a page is now."""
+
+from pathlib import Path
+
+import click
+
+from neardup.offline.findings import Moved
+from neardup.offline.wording import printable
+from neardup_services.commands.asking import echo_json, json_option, known, queries_of, state_option
+
+
+@click.command()
+@click.argument("url")
+@state_option
+@json_option
+def moved(url: str, state: Path | None, as_json: bool) -> None:
+    """Tell where the page of URL was fetched last under another url, and how that relates to it.
+
+    Exit code 1 if the url is unknown.
+    """
+    found: Moved = known(queries_of(state).moved(url), url)
+    if as_json:
+        echo_json(found)
+    else:
+        click.echo(printable(_line(found)))
+
+
+def _line(found: Moved) -> str:
+    last = f"last seen {found.fetched_at or 'at an unknown time'} as {found.document}"
+    if found.found is None:
+        return f"{found.url}: {last}, nowhere else"
+    other = found.found
+    relation = other.relation or "not near it, but in its cluster"
+    where = f"{other.url} ({other.fetched_at or 'time unknown'}, {other.document}: {relation})"
+    return f"{found.url}: {last}, {'and since at' if found.moved else 'and not since; before at'} {where}"

@@ -1,0 +1,74 @@
+"""Clusters from edges: connected components, and within them groups around a first document."""
+
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.comparing import equal_bytes, mips_length, resemblance
+
+
+@njit(nogil=True, cache=True)
+def components(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """For each of so many rows the least row that edges between a[i] and b[i] connect it with."""
+    root = np.arange(rows).astype(np.uint32)
+    for i in range(a.size):
+        x, y = _root(root, a[i]), _root(root, b[i])
+        if x < y:
+            root[y] = x
+        else:
+            root[x] = y
+    for row in range(rows):
+        # A root is never greater than what hangs on it: all before are done.
+        root[row] = root[root[row]]
+    return root
+
+
+@njit(nogil=True, cache=True)
+def _root(root: NDArray[np.uint32], row: int) -> int:
+    while root[row] != row:
+        root[row] = root[root[row]]
+        row = root[row]
+    return row
+
+
+@njit(nogil=True, cache=True)
+def lead(
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.uint32],
+    words: NDArray[np.uint64],
+    word_starts: NDArray[np.int64],
+    threshold: float,
+) -> NDArray[np.uint32]:
+    """For each row the first document of its cluster.
+
+    Documents are taken as they stand in `order`. Each joins, among the clusters of its neighbours that were taken
+    before, the one whose first document it resembles most, if that is by the threshold or more (at equality the earlier
+    one); else it begins a cluster. Row r has the neighbours from starts[r] to starts[r + 1], each edge both ways, and
+    the sketch that begins at word_starts[r]. Rows that are not in `order` are not looked at, and lead themselves.
+    """
+    rows = starts.size - 1
+    leader = np.arange(rows).astype(np.uint32)
+    place = np.full(rows, -1, np.int64)
+    asked = np.full(rows, -1, np.int64)
+    for at in range(order.size):
+        row = order[at]
+        place[row] = at
+        sketch = words[word_starts[row] : word_starts[row + 1]]
+        best, most = row, -1
+        for i in range(starts[row], starts[row + 1]):
+            if place[neighbours[i]] < 0:
+                continue
+            first = np.int64(leader[neighbours[i]])
+            if asked[first] == row:
+                continue
+            asked[first] = row
+            equal = equal_bytes(sketch, words[word_starts[first] : word_starts[first + 1]])
+            if equal > most or (equal == most and place[first] < place[best]):
+                best, most = first, equal
+        if most >= 0 and resemblance(most, mips_length(sketch)) >= threshold:
+            leader[row] = best
+    return leader

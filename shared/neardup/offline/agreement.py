@@ -1,0 +1,64 @@
+"""How far two clusterings of the same documents agree."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Agreement(NamedTuple):
+    """Of what was found with what is true; each is 1.0 when the two are the same.
+
+    `precision`, `recall`: of pairs of documents in one cluster (1.0 where there is no such pair). B-cubed: the mean
+    over documents of how much of its found cluster is in its true one, and the other way round (Bagga and Baldwin
+    1998). `rand`: the Rand index, adjusted for chance (Hubert and Arabie 1985).
+    """
+
+    precision: float
+    recall: float
+    bcubed_precision: float
+    bcubed_recall: float
+    rand: float
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall of pairs."""
+        return _harmonic(self.precision, self.recall)
+
+    @property
+    def bcubed_f1(self) -> float:
+        """The harmonic mean of the two B-cubed figures."""
+        return _harmonic(self.bcubed_precision, self.bcubed_recall)
+
+
+def agreement(found: NDArray[Any], true: NDArray[Any]) -> Agreement:
+    """`found` and `true` have a label for each document, in the same order; there must be one document at least."""
+    found_sizes, of_found = _counted(found)
+    true_sizes, of_true = _counted(true)
+    sizes, of_both = _counted(of_found * true_sizes.size + of_true)
+    found_pairs, true_pairs, shared = (_pairs(each) for each in (found_sizes, true_sizes, sizes))
+    by_chance = found_pairs * true_pairs / max(1, _pairs(np.array([found.size])))
+    most = (found_pairs + true_pairs) / 2
+    overlap = sizes[of_both]
+    return Agreement(
+        shared / found_pairs if found_pairs else 1.0,
+        shared / true_pairs if true_pairs else 1.0,
+        float(np.mean(overlap / found_sizes[of_found])),
+        float(np.mean(overlap / true_sizes[of_true])),
+        # All alone in both, or all together: there is nothing that chance could have made otherwise.
+        (shared - by_chance) / (most - by_chance) if most != by_chance else 1.0,
+    )
+
+
+def _counted(labels: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often each label occurs, and the number of each document's label."""
+    _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return counts, places
+
+
+def _pairs(sizes: NDArray[np.int64]) -> int:
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _harmonic(a: float, b: float) -> float:
+    return 2 * a * b / (a + b) if a + b else 0.0

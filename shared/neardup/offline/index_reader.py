@@ -1,0 +1,165 @@
+"""Reading the index of an offline pass: url → documents → cluster → urls (see `index`)."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import xxhash
+
+from neardup.errors import CorruptState, NotClustered, WrongState
+from neardup.types import DocumentId
+
+FILE: Final = "index.sqlite"
+VERSION: Final = 1
+HOW_TO_MAKE: Final = "run `neardup recluster`"
+
+_BY_URL: Final = """
+    SELECT * FROM documents WHERE url_hash = ? AND url = ?
+    ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC
+"""
+_BY_ID: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ? AND timestamp = ?"
+_URLS_IN: Final = """
+    SELECT * FROM documents WHERE rowid IN (
+        SELECT first_value(rowid) OVER (
+            PARTITION BY url ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC
+        ) FROM documents WHERE cluster = ?
+    ) ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC LIMIT ?
+"""
+_ELSEWHERE: Final = """
+    SELECT * FROM documents WHERE cluster = ? AND url <> ?
+    ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC LIMIT 1
+"""
+_CONTAINERS: Final = """
+    SELECT containment, documents.* FROM contained
+    JOIN documents ON documents.partition = in_partition AND documents.offset = in_offset
+    WHERE contained.partition = ? AND contained.offset = ?
+    ORDER BY containment DESC, timestamp, in_partition, in_offset LIMIT ?
+"""
+_CONTENTS: Final = """
+    SELECT containment, documents.* FROM contained
+    JOIN documents ON documents.partition = contained.partition AND documents.offset = contained.offset
+    WHERE in_partition = ? AND in_offset = ?
+    ORDER BY containment DESC, timestamp, contained.partition, contained.offset LIMIT ?
+"""
+_FETCHED_AGAIN: Final = """
+    SELECT * FROM documents
+    WHERE url_hash IN (SELECT url_hash FROM documents GROUP BY url_hash HAVING count(*) > 1)
+    ORDER BY url_hash, url, fetched, timestamp, partition, offset
+"""
+
+
+class Entry(NamedTuple):
+    """What the index knows of a document: a row of its table.
+
+    `fetched` is when, in milliseconds: `fetched_at` if that is a time in ISO 8601, else the time of the record. `kept`
+    is the document that stands for all with its shingles. Where the pass kept sketches, `row` and `kept_row` are the
+    rows of the two among the gathered documents, otherwise -1.
+    """
+
+    timestamp: int
+    partition: int
+    offset: int
+    url: str
+    url_hash: int
+    fetched_at: str | None
+    fetched: int
+    size: int
+    cluster: str
+    cluster_size: int
+    relation: str
+    resemblance: float | None
+    representative: str
+    representative_url: str
+    row: int
+    kept: str
+    kept_row: int
+
+    @property
+    def id(self) -> DocumentId:
+        """Its place in the order of all pages."""
+        return DocumentId(self.timestamp, self.partition, self.offset)
+
+    @property
+    def document(self) -> str:
+        """Its name."""
+        return str(self.id)
+
+
+class IndexReader:
+    """An index as of its opening. Use as `with IndexReader(path) as index`, in one thread.
+
+    Everything may block and raise StateError: NotClustered if there is no index.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise NotClustered(f"{path}: expected an index of clusters, there is none yet; {HOW_TO_MAKE}")
+        self._path = path
+        # Immutable: it is replaced, never written to, so that no lock is needed.
+        self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            ((version,),) = self._select("PRAGMA user_version")
+            if version != VERSION:
+                raise WrongState(f"{path}: expected version {VERSION} of an index, got {version}; {HOW_TO_MAKE}")
+        except BaseException:
+            self._database.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._database.close()
+
+    def documents_of(self, url: str) -> list[Entry]:
+        """The documents of a url, the one fetched last first."""
+        try:
+            return [Entry(*row) for row in self._select(_BY_URL, url_hash(url), url)]
+        except UnicodeEncodeError:
+            return []  # lone surrogates: a command line may have them, a url that was crawled has none
+
+    def entry(self, document: DocumentId) -> Entry | None:
+        """Of a document."""
+        rows = self._select(_BY_ID, document.partition, document.offset, document.timestamp)
+        return next((Entry(*row) for row in rows), None)
+
+    def urls_in(self, cluster: str, limit: int) -> list[Entry]:
+        """Of each url in a cluster the document fetched last, the last of them first."""
+        return [Entry(*row) for row in self._select(_URLS_IN, cluster, limit)]
+
+    def elsewhere(self, entry: Entry) -> Entry | None:
+        """Of the document's cluster, the document fetched last under another url."""
+        return next((Entry(*row) for row in self._select(_ELSEWHERE, entry.cluster, entry.url)), None)
+
+    def containers(self, document: str, limit: int) -> list[tuple[float, Entry]]:
+        """How much of a document is in which others; most first."""
+        return [(row[0], Entry(*row[1:])) for row in self._select(_CONTAINERS, *place_of(document), limit)]
+
+    def contents(self, document: str, limit: int) -> list[tuple[float, Entry]]:
+        """How much of which others is in a document; most first."""
+        return [(row[0], Entry(*row[1:])) for row in self._select(_CONTENTS, *place_of(document), limit)]
+
+    def fetched_again(self) -> Iterator[Entry]:
+        """The documents of urls that have several, url by url, the one fetched first first. Takes little memory.
+
+        A url that shares its hash with another may be among them with one document.
+        """
+        return (Entry(*row) for row in self._select(_FETCHED_AGAIN))
+
+    def _select(self, sql: str, *parameters: int | str) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._database.execute(sql, parameters)
+        except sqlite3.DatabaseError as error:
+            raise CorruptState(f"{self._path}: expected an index of clusters: {error}; {HOW_TO_MAKE}") from error
+
+
+def url_hash(url: str) -> int:
+    """What a url is found by, as a signed number. Raises UnicodeEncodeError for what is no Unicode text."""
+    return xxhash.xxh64_intdigest(url.encode()) - (1 << 63)
+
+
+def place_of(document: str) -> tuple[int, int]:
+    """Partition and offset of a document, from its name."""
+    partition, _, offset = document.partition(":")
+    return int(partition), int(offset)

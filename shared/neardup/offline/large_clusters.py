@@ -1,0 +1,46 @@
+"""A warning for every cluster that is larger than it should be, with what may have caused it.
+
+A template that fills most of a page, or an error page that thousands of hosts serve, makes such clusters: the host that
+most of it comes from and the shingle that most of it has in common are where to look.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.offline.copies import Copies
+from neardup.offline.gathered import Gathered
+from neardup.offline.grouping import first_of_each
+from neardup.offline.hosts import host_of
+from neardup.packed_sketch import sample_values
+
+_LOOKED_AT: Final = 10_000
+"""Documents of a cluster, the first ones by row, that hosts and shingles are counted of."""
+
+
+def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
+    """One for each cluster of at least so many documents, the largest first."""
+    sizes = np.bincount(cluster, minlength=len(documents))
+    large = np.flatnonzero(sizes >= most)
+    first = first_of_each(cluster, documents.rank)
+    return [
+        _warning(documents, copies, np.flatnonzero(cluster == each), int(first[each]))
+        for each in large[np.argsort(-sizes[large], kind="stable")].tolist()
+    ]
+
+
+def _warning(documents: Gathered, copies: Copies, members: NDArray[np.int64], first: int) -> str:
+    some = members[:_LOOKED_AT]
+    [(host, of_host)] = Counter(host_of(documents.url(row)) for row in some.tolist()).most_common(1)
+    samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]
+    name = documents.document(first)
+    said = f"cluster {name} has {members.size:,} documents, {of_host / some.size:.0%} of them from {host}"
+    shingles, counts = np.unique(np.concatenate([*samples, np.empty(0, np.uint64)]), return_counts=True)
+    if not shingles.size:
+        return said
+    most = int(counts.argmax())
+    return (
+        f"{said}; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
+    )

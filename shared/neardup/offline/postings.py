@@ -1,0 +1,200 @@
+"""Postings on disk: which rows have which keys, sorted by key, so that rows with a key in common stand together.
+
+    <directory>/postings.json     whose keys, of how many rows, and which file has them
+    <directory>/postings-<rows>   little-endian words, partition after partition (see `kernels.postings`)
+
+Rows that come later are sorted by themselves and merged in. A file is written beside and named by postings.json when it
+is whole: a crash leaves what there was before, and the same call then ends the same.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState, WrongState
+from neardup.kernels.merging import merge_step
+from neardup.kernels.postings import PARTITIONS, count_partitions, divide, find
+from neardup.kernels.radix import sort_words
+from neardup.offline.gathered import Gathered
+
+FILE: Final = "postings.json"
+VERSION: Final = 1
+BLOCK: Final = 1 << 13
+"""Rows whose keys a thread makes at once."""
+CORES: Final = len(os.sched_getaffinity(0))
+_T = TypeVar("_T")
+
+
+class Keys(NamedTuple):
+    """The keys of some rows, one row after the other, and how many each has."""
+
+    keys: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+
+
+KeysOf = Callable[[Gathered, NDArray[np.int64]], Keys]
+"""(documents, rows) -> their keys. Best without the GIL: threads call it side by side."""
+
+
+class Run(NamedTuple):
+    """Postings in partitions, each sorted; `starts` says where each one starts, and where the last one ends."""
+
+    words: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+
+    def partition(self, number: int) -> NDArray[np.uint64]:
+        """Its postings."""
+        return self.words[self.starts[number] : self.starts[number + 1]]
+
+
+class Postings:
+    """The postings of one kind of keys in a directory. Raises StateError if what lies there cannot be used.
+
+    `about` names the kind and the choices behind it: what was kept under another name is made anew.
+    """
+
+    def __init__(self, directory: Path, about: str) -> None:
+        self._directory, self._about = directory, about
+        self.rows = 0
+        self._run = Run(np.empty(0, np.uint64), np.zeros(PARTITIONS + 1, np.int64))
+        self._load()
+
+    def partition(self, number: int) -> NDArray[np.uint64]:
+        """The postings of a partition, sorted; mapped, not read."""
+        return self._run.partition(number)
+
+    def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(place in `keys`, row) of all rows that have one of these keys, by 40 bits of it."""
+        found: tuple[NDArray[np.int64], NDArray[np.int64]] = find(self._run.words, self._run.starts, keys)
+        return found
+
+    def add(self, documents: Gathered, kept: NDArray[np.bool_], keys_of: KeysOf, memory_bytes: int) -> None:
+        """Take in the rows that came since the last time, those that are kept: what is left out now stays out.
+
+        Memory is bounded by `memory_bytes` as long as all postings are not 64 times as much.
+        """
+        if self.rows > len(documents):
+            raise WrongState(
+                f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it"
+            )
+        if self.rows == len(documents):
+            return
+        self._directory.mkdir(parents=True, exist_ok=True)
+        beside = self._directory / "postings.new"
+        spilled: list[Path] = []
+        with ThreadPoolExecutor(CORES) as pool:
+            runs = [self._run]
+            chunks = list(_chunks(documents, self.rows, memory_bytes // 32))
+            for number, (first, last) in enumerate(chunks):
+                rows = first + np.flatnonzero(kept[first:last])
+                run = _sorted(documents, rows, keys_of, pool)
+                if len(chunks) > 1:
+                    spilled.append(self._directory / f"postings.part-{number}")
+                    run.words.tofile(spilled[-1])
+                    run = Run(_mapped(spilled[-1], run.words.size), run.starts)
+                runs.append(run)
+            starts = np.sum([run.starts for run in runs], axis=0)
+            with beside.open("wb") as file:
+                for part in pool.map(
+                    partial(_merged_partition, [run for run in runs if run.words.size]), range(PARTITIONS)
+                ):
+                    file.write(part.astype("<u8", copy=False).data)
+                file.flush()
+                os.fsync(file.fileno())
+        for path in spilled:
+            path.unlink()
+        self._finish(beside, len(documents), starts)
+
+    def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64]) -> None:
+        before = self._directory / f"postings-{self.rows}"
+        beside.replace(self._directory / f"postings-{rows}")
+        body = {"version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist()}
+        manifest = self._directory / (FILE + ".new")
+        manifest.write_text(json.dumps(body))
+        manifest.replace(self._directory / FILE)
+        self._load()
+        before.unlink(missing_ok=True)
+
+    def _load(self) -> None:
+        path = self._directory / FILE
+        if not path.exists():
+            return
+        try:
+            body = json.loads(path.read_text())
+            if body["version"] != VERSION:
+                raise WrongState(f"{path}: expected version {VERSION}, got {body['version']}")
+            about, rows, starts = str(body["about"]), int(body["rows"]), np.array(body["starts"], np.int64)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptState(f"{path}: expected postings: {error!r}; delete {self._directory}") from error
+        if about != self._about:
+            path.unlink()
+            return
+        self.rows = rows
+        self._run = Run(_mapped(self._directory / f"postings-{rows}", int(starts[-1])), starts)
+
+
+def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
+    if not count:
+        return np.empty(0, np.uint64)
+    if not path.exists() or path.stat().st_size != 8 * count:
+        raise CorruptState(f"{path}: expected {8 * count} bytes of postings; delete {path.parent}")
+    return np.memmap(path, "<u8", "r", shape=(count,))
+
+
+def _chunks(documents: Gathered, first: int, most_words: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose sketches have at most so many words, or of one row: keys are seldom more than words."""
+    while first < len(documents):
+        last = int(np.searchsorted(documents.starts, documents.starts[first] + most_words, "right")) - 1
+        last = min(max(last, first + 1), len(documents))
+        yield first, last
+        first = last
+
+
+def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool: ThreadPoolExecutor) -> Run:
+    """The postings of these rows."""
+    blocks = [rows[start : start + BLOCK] for start in range(0, rows.size, BLOCK)]
+    keyed = list(pool.map(partial(keys_of, documents), blocks))
+    counts = np.array([count_partitions(keys) for keys, _ in keyed], np.int64).reshape(len(blocks), PARTITIONS)
+    starts = np.array(list(accumulate(counts.sum(axis=0).tolist(), initial=0)), np.int64)
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    words = np.empty(starts[-1], np.uint64)
+    run = Run(words, starts)
+
+    def divide_block(number: int) -> None:
+        keys, sizes = keyed[number]
+        divide(keys, sizes, blocks[number], places[number], words)
+
+    def sort_partition(number: int) -> None:
+        part = run.partition(number)
+        # Rows stand in order, and stay so: only the key is to be sorted by.
+        sort_words(part, np.empty_like(part), 32, 64)
+
+    list(pool.map(divide_block, range(len(blocks))))
+    list(pool.map(sort_partition, range(PARTITIONS)))
+    return run
+
+
+def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:
+    """One partition of all runs."""
+
+    def two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        both = np.empty(one.size + other.size, np.uint64)
+        merge_step(one, None, other, None, 0, 0, both, None, both.size)
+        return both
+
+    return merged([run.partition(number) for run in runs], two) if runs else np.empty(0, np.uint64)
+
+
+def merged(parts: Sequence[_T], two: Callable[[_T, _T], _T]) -> _T:
+    """All parts as one, merged two by two, and what comes of it again: log2 passes over everything (Broder 1997)."""
+    while len(parts) > 1:
+        parts = [two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+    return parts[0]

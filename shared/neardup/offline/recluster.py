@@ -1,0 +1,124 @@
+"""The offline pass on one machine: gathers what is new in the corpus, and runs over it.
+
+    <directory>/clusters.parquet ...     the results, and report.json
+    <directory>/work/run.json            the run that was begun last
+    <directory>/work/gathered/           the documents
+    <directory>/work/sources/NAME/       what a source of pairs keeps
+    <directory>/work/PHASE               what a phase found
+
+A run that was cut off is finished, from where it was, before more documents are gathered.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+from neardup.errors import StateError, WrongState
+from neardup.offline import run_file
+from neardup.offline.corpus import Corpus
+from neardup.offline.durable import write_text
+from neardup.offline.gathered import Gathered, gather
+from neardup.offline.options import Options
+from neardup.offline.pairs import PairSource
+from neardup.offline.phases import Progress
+from neardup.offline.report import Phase, Report
+from neardup.offline.run import OVERTURNED, Run
+
+REPORT: Final = "report.json"
+_WORK: Final = "work"
+_LOCK: Final = "lock"
+
+
+def recluster(
+    corpus: Corpus,
+    directory: Path,
+    options: Options,
+    sources: Sequence[PairSource],
+    progress: Progress = lambda phase, done, of: None,
+) -> Report:
+    """Cluster all documents of the corpus, and write the results to the directory. May block for long.
+
+    Raises StateError when the directory is in use or was made with other options, or when the corpus has another
+    signature version than the options say.
+    """
+    assert [source.name for source in sources] == list(options.pair_sources)
+    work = directory / _WORK
+    work.mkdir(parents=True, exist_ok=True)
+    with _alone(work):
+        last = run_file.load(work, options)
+        known = 0 if last is None else last.rows
+        phases: list[Phase] = []
+        if last is not None and not Run.is_finished(work, last):
+            known = last.first
+            phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases
+        started, size = time.perf_counter(), _bytes_in(work / "gathered")
+        documents = gather(corpus, work / "gathered", lambda done, of: progress("gather", done, of))
+        _check_signatures(documents, options)
+        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / "gathered") - size)
+        this = run_file.next_run(last, documents.manifest)
+        run_file.begin(work, options, this)
+        report = Run(directory, work, documents, this, options, sources, progress).go()
+        phases += [gathering, *report.phases]
+        seconds = sum(each.seconds for each in phases if not each.repeated)
+        report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
+        write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
+        return report
+
+
+def start_anew(directory: Path) -> None:
+    """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
+
+    What was said against the stream stays, so that its revisions go on; results stay until there are new ones.
+    """
+    work = directory / _WORK
+    if not work.exists():
+        return
+    with _alone(work):
+        for path in work.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in (OVERTURNED, _LOCK):
+                path.unlink()
+
+
+def gathered(directory: Path) -> Gathered:
+    """The documents that the last run in a directory worked on. Raises StateError."""
+    return Gathered(directory / _WORK / "gathered")
+
+
+def source_directory(directory: Path, name: str) -> Path:
+    """Where a source of pairs keeps what it needs for the next run."""
+    return directory / _WORK / "sources" / name
+
+
+@contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """Holds a lock that ends with the process, however it ends."""
+    with (work / _LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateError(
+                f"{work}: expected to be the only pass here, another one is running: wait for it"
+            ) from error
+        yield
+
+
+def _check_signatures(documents: Gathered, options: Options) -> None:
+    found = documents.manifest.signature_version
+    if len(documents) and found != options.signature_version:
+        raise WrongState(
+            f"expected a corpus with signatures {options.signature_version}, got {found}: use the settings that it was "
+            "made with"
+        )
+
+
+def _bytes_in(directory: Path) -> int:
+    return sum(entry.stat().st_size for entry in os.scandir(directory)) if directory.exists() else 0

@@ -1,0 +1,128 @@
+"""Resemblance on the fly (Broder 1997, "On the fly resemblance"): any text against every document of the corpus.
+
+Of the text all shingles are known, of a document only its sample. So the sample is looked for in the whole text, at the
+document's own modulus however long the text is; two samples would have to be compared at the coarser modulus of the
+two, which leaves few shingles of a short document. Where the sample is the whole document, nothing is estimated.
+"""
+
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.decision import Thresholds, decide
+from neardup.errors import WrongState
+from neardup.kernels.shingling import common
+from neardup.offline.gathered import Gathered
+from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
+from neardup.shingles import shingles_of
+from neardup.signature import Signatures
+from neardup.types import Checksums, Page, Relation
+
+CONTAINS: Final = "contains"
+"""The relation of a text to a document that is in it."""
+LEAST: Final = 0.1
+"""Of resemblance and containments; what is below in all of them is within their error, and is not told."""
+
+_RELATIONS: Final = (*map(str, Relation), CONTAINS, None)
+_VERIFIED: Final = 200
+"""Documents compared beyond those asked for: which are the best is only estimated before."""
+_EXPONENTS: Final = 64
+
+
+class Postings(Protocol):
+    """Which kept documents have which shingles in their samples."""
+
+    def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(place in the keys, row) of every document that has one of them, and perhaps of some that have none."""
+
+
+class SimilarRow(NamedTuple):
+    """A document like a text: how much each is of the other; None where too little of it was sampled to say."""
+
+    row: int
+    relation: str | None
+    resemblance: float
+    text_in_document: float | None
+    document_in_text: float | None
+
+    @property
+    def strength(self) -> float:
+        """The largest of the three."""
+        return max(self.resemblance, self.text_in_document or 0.0, self.document_in_text or 0.0)
+
+
+class SimilarRows(NamedTuple):
+    """The documents most like a text, the most alike first. `skipped`: why the text cannot be compared at all."""
+
+    skipped: str | None
+    rows: list[SimilarRow]
+
+
+def similar_rows(
+    documents: Gathered, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
+) -> SimilarRows:
+    """The kept documents most like a page. Raises OverLimit, if the limits say so.
+
+    The signatures must be those of the documents; postings of later documents do no harm.
+    """
+    signature = signatures.of(page)
+    if signature.sketches is None:
+        return SimilarRows(signature.skipped, [])
+    _, tokens = signatures.text_and_tokens(page)
+    text = _Text(
+        np.sort(shingles_of(tokens, signatures.choices.w)), pack_sketch(signature.sketches), signature.checksums
+    )
+    rows = _candidates(documents, postings, text, limit + _VERIFIED)
+    found = [each for row in rows.tolist() if (each := _compare(documents, row, text, thresholds)).strength >= LEAST]
+    found.sort(key=lambda each: (_RELATIONS.index(each.relation), -each.strength, documents.document(each.row)))
+    return SimilarRows(None, found[:limit])
+
+
+def check_signatures(documents: Gathered, signatures: Signatures) -> None:
+    """Raises WrongState if texts cannot be compared with the documents."""
+    made_by = documents.manifest.signature_version
+    if made_by != signatures.version:
+        raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
+
+
+class _Text(NamedTuple):
+    """The page asked about; shingles sorted."""
+
+    shingles: NDArray[np.uint64]
+    sketch: NDArray[np.uint64]
+    checksums: Checksums
+
+    def at(self, exponent: int) -> int:
+        """How many of its shingles a document's sample at this modulus could have."""
+        return int((self.shingles & np.uint64((1 << exponent) - 1) == 0).sum())
+
+
+def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
+    """Rows that share shingles with the text, those that seem most like it."""
+    _, rows = postings.rows_with(text.shingles)
+    rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
+    if rows.size <= most:
+        return rows
+    headers = documents.words[documents.starts[rows]]
+    at = np.array([text.at(exponent) for exponent in range(_EXPONENTS)])
+    of_text = at[(headers & np.uint64(0xFF)).astype(np.int64)]
+    of_document = (headers >> np.uint64(32)).astype(np.int64)
+    # The larger of the two containments is at least the resemblance.
+    share = shared / np.maximum(np.minimum(of_text, of_document), LEAST_SAMPLED)
+    return rows[np.argsort(-share, kind="stable")[:most]]
+
+
+def _compare(documents: Gathered, row: int, text: _Text, thresholds: Thresholds) -> SimilarRow:
+    sketch = np.asarray(documents.sketch(row))
+    exponent, sample = sample_values(sketch)
+    shared, of_text = common(sample, text.shingles), text.at(exponent)
+    whole = exponent == 0
+    resemblance = shared / (of_text + sample.size - shared) if whole else compare(text.sketch, sketch).resemblance
+    text_in = shared / of_text if whole or of_text >= LEAST_SAMPLED else None
+    document_in = shared / sample.size if whole or sample.size >= LEAST_SAMPLED else None
+    same = text.checksums.relation_to(Checksums(*(level.tobytes() for level in documents.checksums[row])))
+    relation: str | None = decide(same, resemblance, text_in, thresholds)
+    if relation is None and document_in is not None and document_in >= thresholds.containment:
+        relation = CONTAINS
+    return SimilarRow(row, relation, resemblance, text_in, document_in)

@@ -1,0 +1,84 @@
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.kernels import comparing, leading
+from neardup.packed_sketch import compare
+from tests import naive
+
+M = 12
+Edges = list[tuple[int, int]]
+
+
+class Graph(NamedTuple):
+    rows: int
+    edges: Edges
+    sketches: list[NDArray[np.uint64]]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Documents that resemble each other more or less, and any edges between them."""
+    rows = draw(st.integers(1, 12))
+    pairs = [(a, b) for a in range(rows) for b in range(a + 1, rows)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    values = st.lists(st.integers(0, 2), min_size=M, max_size=M)
+    no_sample = np.empty(0, np.uint64)
+    return Graph(rows, edges, [comparing.pack(0, np.array(draw(values), np.uint32), no_sample) for _ in range(rows)])
+
+
+def columns(edges: Edges) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    both = np.array(edges, np.uint32).reshape(-1, 2)
+    return both[:, 0].copy(), both[:, 1].copy()
+
+
+def both_ways(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Where each row's neighbours begin, and the neighbours."""
+    near: list[list[int]] = [[] for _ in range(graph.rows)]
+    for a, b in graph.edges:
+        near[a].append(b)
+        near[b].append(a)
+    starts = np.cumsum([0, *map(len, near)]).astype(np.int64)
+    return starts, np.array([b for each in near for b in each], np.uint32)
+
+
+def lead(graph: Graph, order: list[int], threshold: float) -> list[int]:
+    ends = np.cumsum([0, *(sketch.size for sketch in graph.sketches)])
+    words = np.concatenate(graph.sketches)
+    found: list[int] = leading.lead(np.array(order), *both_ways(graph), words, ends, threshold).tolist()
+    return found
+
+
+@given(graphs())
+def test_components(graph: Graph) -> None:
+    assert leading.components(graph.rows, *columns(graph.edges)).tolist() == naive.components(graph.rows, graph.edges)
+
+
+@given(graphs(), st.data(), st.floats(0, 1))
+def test_lead(graph: Graph, data: st.DataObject, threshold: float) -> None:
+    order = data.draw(st.permutations(range(graph.rows)))
+    expected = naive.leaders(
+        order, graph.edges, lambda a, b: compare(graph.sketches[a], graph.sketches[b]).resemblance, threshold
+    )
+    assert lead(graph, order, threshold) == [expected[row] for row in range(graph.rows)]
+
+
+@given(graphs(), st.data(), st.floats(0, 1))
+def test_components_can_be_led_one_by_one(graph: Graph, data: st.DataObject, threshold: float) -> None:
+    order = data.draw(st.permutations(range(graph.rows)))
+    whole = lead(graph, order, threshold)
+    component = naive.components(graph.rows, graph.edges)
+    for each in set(component):
+        rows = [row for row in order if component[row] == each]
+        alone = lead(graph, rows, threshold)
+        assert [alone[row] for row in rows] == [whole[row] for row in rows]
+        assert all(alone[row] == row for row in range(graph.rows) if row not in rows)
+
+
+@given(graphs())
+def test_resemblance_is_the_one_of_packed_sketches(graph: Graph) -> None:
+    a, b = graph.sketches[0], graph.sketches[-1]
+    assert comparing.resemblance(comparing.equal_bytes(a, b), M) == compare(a, b).resemblance

@@ -1,0 +1,24 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.kernels import verifying
+from neardup.packed_sketch import LEAST_SAMPLED, compare
+from tests.documents import shingles, sketch_of
+
+SOME = shingles(1, 300)
+sets = st.tuples(st.integers(0, 200), st.integers(5, 300)).map(lambda cut: SOME[cut[0] : cut[0] + cut[1]])
+
+
+@given(st.lists(sets, min_size=2, max_size=5), st.data())
+def test_many_pairs_are_compared_as_one_is(some: list[NDArray[np.uint64]], data: st.DataObject) -> None:
+    sketches = [sketch_of(each, 16) for each in some]
+    row = st.integers(0, len(some) - 1)
+    pairs = data.draw(st.lists(st.tuples(row, row), max_size=8))
+    a, b = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
+    words, starts = np.concatenate(sketches), np.cumsum([0, *(sketch.size for sketch in sketches)])
+    found = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED)
+    expected = [compare(sketches[one], sketches[other]) for one, other in pairs]
+    assert found.tolist() == [[-1.0 if value is None else value for value in each] for each in expected]
+    assert verifying.resemblances(a, b, words, starts).tolist() == [each.resemblance for each in expected]

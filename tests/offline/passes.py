@@ -1,0 +1,116 @@
+"""Offline passes over made documents, for the tests."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from neardup.document_batches import Settled, read_batch, write_documents
+from neardup.evidence import Match
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.gathered import Gathered, gather
+from neardup.offline.options import Options
+from neardup.offline.pairs import Counted, Pairs
+from neardup.offline.recluster import recluster
+from neardup.offline.report import Report
+from neardup.types import Document, Relation
+from tests.documents import shingles
+
+SIGNATURE = "nd1"
+ALL_PAIRS = "shingles"
+"""The name, in the settings, of a source that the one of these tests stands for."""
+
+
+def options(**changes: Any) -> Options:
+    return Options(signature_version=SIGNATURE, **{"pair_sources": (ALL_PAIRS,), **changes})
+
+
+class AllPairs:
+    """Every pair of documents, which is the most that a source can find."""
+
+    name = ALL_PAIRS
+
+    def __init__(self, score: Callable[[int, int], float] = lambda a, b: 1.0) -> None:
+        self.calls: list[int] = []
+        self._score = score
+
+    def pairs(
+        self,
+        documents: Gathered,
+        kept: NDArray[np.bool_],
+        first_new: int,
+        progress: Callable[[int, int], None],
+    ) -> tuple[Pairs, Counted]:
+        self.calls.append(first_new)
+        rows = np.flatnonzero(kept).tolist()
+        progress(1, 2)
+        return pairs_of([(a, b) for a, b in combinations(rows, 2) if b >= first_new], self._score), Counted(0, 0)
+
+
+def pairs_of(pairs: Iterable[tuple[int, int]], score: Callable[[int, int], float] = lambda a, b: 1.0) -> Pairs:
+    listed = sorted(pairs)
+    both = np.array(listed, np.uint32).reshape(-1, 2)
+    scores = np.array([score(a, b) for a, b in listed], np.float32)
+    return Pairs(np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1]), scores)
+
+
+def like(seed: int, *parts: int, size: int = 200) -> NDArray[np.uint64]:
+    """Shingles in slots: those of two documents are the same in the slots that have the same number."""
+    share = size // len(parts)
+    return np.concatenate([shingles(1000 * seed + 31 * slot + part, share) for slot, part in enumerate(parts)])
+
+
+def match_of(earlier: Document, relation: Relation) -> Match:
+    return Match(earlier.id, earlier.url, relation, 0, 1.0, None, 0, earlier.id, earlier.url)
+
+
+def settled(documents: Iterable[Document], matches: Mapping[int, Match] | None = None) -> list[Settled]:
+    """As the stream settled them: unique, but for those whose offsets have a match."""
+    return [Settled(each, (matches or {}).get(each.id.offset)) for each in documents]
+
+
+def add_file(corpus: Corpus, some: Sequence[Settled]) -> None:
+    """The next file of a corpus."""
+    first = corpus.end(0)
+    file = CorpusFile(0, first, first + max(0, len(some) - 1))
+    corpus.write(file, [read_batch(value) for value in write_documents(some, SIGNATURE)])
+
+
+def gathered(directory: Path, some: Sequence[Settled]) -> Gathered:
+    corpus = Corpus(str(directory / "corpus"))
+    add_file(corpus, some)
+    return gather(corpus, directory / "gathered")
+
+
+def run(directory: Path, *batches: Sequence[Settled], **changes: Any) -> Report:
+    """A pass after each batch."""
+    corpus = Corpus(str(directory / "corpus"))
+    for batch in batches:
+        add_file(corpus, batch)
+        report = recluster(corpus, directory / "out", options(**changes), [AllPairs()])
+    return report
+
+
+def rows_in(directory: Path, name: str) -> list[dict[str, Any]]:
+    """A file of results."""
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(directory / "out" / f"{name}.parquet").to_pylist()
+    return rows
+
+
+def clusters_in(directory: Path) -> dict[str, str]:
+    """document → cluster."""
+    return {f"{row['partition']}:{row['offset']}": row["cluster"] for row in rows_in(directory, "clusters")}
+
+
+RESULTS = ("clusters", "contained", "edges", "overturned")
+
+
+def results_in(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    """All results, without what depends on the runs before: revisions, and what is unique after all."""
+    found = {name: rows_in(directory, name) for name in RESULTS}
+    found["overturned"] = [{**row, "revision": 0} for row in found["overturned"] if row["relation"] is not None]
+    return found

@@ -1,0 +1,374 @@
+"""Questions to an offline pass: who else has a page, what is like a text, where a page went, how pages change."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from neardup.errors import NotClustered, WrongState
+from neardup.offline.changes import host_of
+from neardup.offline.gathered import Gathered
+from neardup.offline.index import build_index
+from neardup.offline.options import Options
+from neardup.offline.queries import Queries
+from neardup.offline.sources import ShingleSource
+from neardup.packed_sketch import compare, pack_sketch
+from neardup.settings import Settings
+from neardup.shingles import containment, resemblance, shingles_of
+from neardup.signature import Choices, Signatures
+from neardup.types import Document, Page
+from tests.documents import text_of
+from tests.offline.made_passes import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
+from tests.offline.test_index import HOSTILE
+
+ARTICLE = text_of(1, 400)
+OTHER = text_of(2, 400)
+EXCERPT = ARTICLE[100:160]
+
+
+def page(url: str, words: list[str], day: int = 1, markup: str = "<p>") -> Page:
+    return Page(url, html=(markup + " ".join(words)).encode(), fetched_at=f"2026-01-{day:02d}T00:00:00Z")
+
+
+def documents(*pages: Page) -> list[Document]:
+    return [document_of(number, each) for number, each in enumerate(pages)]
+
+
+def edited(words: list[str], count: int, seed: int = 0) -> list[str]:
+    """With so many words replaced, at random places."""
+    words = list(words)
+    for place in random.Random(seed).sample(range(len(words)), count):
+        words[place] = f"edited{place}"
+    return words
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Queries:
+    return run_pass(
+        tmp_path_factory.mktemp("known"),
+        documents(
+            page("http://a.example/story", ARTICLE, 1),
+            page("http://mirror.example/story", ARTICLE, 2),
+            page("http://b.example/edited", edited(ARTICLE, 5), 3),
+            page("http://c.example/other", OTHER, 4),
+            page("http://a.example/story", ARTICLE, 5),
+            page("http://d.example/excerpt", EXCERPT, 6),
+            page("http://c.example/other", edited(OTHER, 4), 7),
+            page("http://c.example/other", text_of(3, 400), 8),
+            page("http://c.example/other", text_of(3, 400), 9, markup="<h1>"),
+        ),
+    )
+
+
+# Lookup
+
+
+def test_a_url_has_its_documents_newest_first_their_cluster_and_the_urls_in_it(known: Queries) -> None:
+    found = known.lookup("http://a.example/story")
+    assert found is not None
+    assert [(each.document, each.relation) for each in found.documents] == [("0:4", "identical"), ("0:0", "first")]
+    (cluster,) = found.clusters
+    assert (cluster.name, cluster.size) == ("0:0", 4)
+    assert (cluster.representative.url, cluster.representative.document) == ("http://a.example/story", "0:0")
+    assert [(each.url, each.relation) for each in cluster.urls] == [
+        ("http://a.example/story", "identical"),
+        ("http://b.example/edited", "near"),
+        ("http://mirror.example/story", "identical"),
+    ]
+
+
+def test_a_url_of_several_clusters_has_them_all(known: Queries) -> None:
+    found = known.lookup("http://c.example/other")
+    assert found is not None
+    assert [each.cluster for each in found.documents] == ["0:7", "0:7", "0:3", "0:3"]
+    assert [each.name for each in found.clusters] == ["0:7", "0:3"]
+
+
+def test_containment_is_told_on_both_sides_and_of_copies_too(known: Queries) -> None:
+    part = known.lookup("http://d.example/excerpt")
+    assert part is not None
+    assert [(each.url, each.document) for each in part.contained_in] == [("http://a.example/story", "0:0")]
+    assert part.contains == []
+    whole = known.lookup("http://mirror.example/story")
+    assert whole is not None
+    assert [each.url for each in whole.contains] == ["http://d.example/excerpt"]
+    assert whole.contained_in == []
+
+
+def test_an_unknown_url_is_none(known: Queries) -> None:
+    for url in ("http://nowhere.example/", *HOSTILE):
+        assert known.lookup(url) is None
+        assert known.moved(url) is None
+        assert known.history(url) is None
+
+
+@pytest.mark.parametrize("url", HOSTILE, ids=lambda url: ascii(url)[:30])
+def test_a_hostile_url_is_found_like_any_other(tmp_path: Path, url: str) -> None:
+    hostile = run_pass(tmp_path, documents(page(url, ARTICLE, 1), page("http://b.example/", ARTICLE, 2)))
+    found, gone = hostile.lookup(url), hostile.moved(url)
+    assert found is not None
+    assert [each.url for each in found.clusters[0].urls] == ["http://b.example/", url]
+    assert gone is not None
+    assert gone.moved
+    host_of(url)
+
+
+# Similar
+
+
+def test_a_known_page_is_found_by_its_text(known: Queries) -> None:
+    found = known.similar(page("-", ARTICLE))
+    assert found.skipped is None
+    first = found.documents[0]
+    assert (first.url, first.relation, first.resemblance) == ("http://a.example/story", "identical", 1.0)
+    assert (first.cluster, first.cluster_size) == ("0:0", 4)
+    assert [each.relation for each in found.documents] == ["identical", "near", "contains"]
+
+
+def test_an_edited_page_is_near_and_a_part_is_contained(known: Queries) -> None:
+    near = known.similar(page("-", edited(ARTICLE, 12, seed=5)), limit=1).documents
+    assert [(each.document, each.relation) for each in near] == [("0:0", "near")]
+    within = known.similar(page("-", ARTICLE[50:250])).documents[0]
+    assert (within.relation, within.text_in_document) == ("contained", 1.0)
+
+
+def test_plain_text_is_compared_with_pages(known: Queries) -> None:
+    found = known.similar(Page("-", text=" ".join(ARTICLE))).documents[0]
+    assert found.relation == "same-text"
+
+
+def test_what_is_like_nothing_finds_nothing(known: Queries) -> None:
+    assert known.similar(page("-", text_of(99, 400))).documents == []
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"", "empty"), (b"too short", "too short"), (b"%PDF-1.7", "not text")])
+def test_what_cannot_be_compared_says_why(known: Queries, content: bytes, why: str) -> None:
+    found = known.similar(Page("-", html=content))
+    assert (found.skipped, found.documents) == (why, [])
+
+
+def test_other_settings_of_signatures_are_a_clear_error(tmp_path: Path) -> None:
+    run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
+    other = Queries(place_in(tmp_path), Signatures(Choices(w=5)), THRESHOLDS)
+    with pytest.raises(WrongState, match=r"expected settings that make signatures .*shingles-3.*, got .*shingles-5"):
+        other.similar(page("-", ARTICLE))
+
+
+def test_containment_in_a_long_text_is_better_than_from_two_samples(tmp_path: Path) -> None:
+    """Of a page of 150 words in a text of 20,000, two samples have about one shingle in 128 in common."""
+    part = text_of(5, 150)
+    long = text_of(6, 10_000) + part + text_of(7, 10_000)
+    asked = page("-", long)
+    known = run_pass(tmp_path, documents(page("http://a.example/part", part)))
+    (found,) = known.similar(asked).documents
+    assert (found.relation, found.document_in_text) == ("contains", 1.0)
+    sketches = SIGNATURES.of(asked).sketches
+    assert sketches is not None
+    assert compare(document_of(0, page("-", part)).sketch, pack_sketch(sketches)).a_in_b is None
+
+
+@given(st.integers(0, 60), st.integers(60, 100), st.integers(0, 1000))
+@settings(deadline=None, max_examples=25)
+def test_nothing_is_estimated_of_a_short_page(
+    tmp_path_factory: pytest.TempPathFactory, start: int, end: int, seed: int
+) -> None:
+    """A page of up to 100 shingles is its own sample."""
+    stored, asked = (
+        page("http://a.example/", text_of(8, 100)),
+        page("-", text_of(8, 100)[start:end] + text_of(seed, 50)),
+    )
+    known = run_pass(tmp_path_factory.mktemp("short"), documents(stored))
+    a, b = (np.asarray(shingles_of(SIGNATURES.text_and_tokens(each)[1], 3)).copy() for each in (asked, stored))
+    for found in known.similar(asked).documents:
+        assert found.resemblance == pytest.approx(resemblance(a, b), abs=1e-4)
+        assert found.text_in_document == pytest.approx(containment(a, b), abs=1e-4)
+        assert found.document_in_text == pytest.approx(containment(b, a), abs=1e-4)
+
+
+def test_among_many_that_share_something_the_most_alike_are_found(tmp_path: Path) -> None:
+    """300 pages share a third with the text, one is an edit of it."""
+    head = text_of(20, 150)
+    text = head + text_of(21, 300)
+    pages = [page(f"http://a.example/{n}", head + text_of(100 + n, 300)) for n in range(300)]
+    pages.append(page("http://b.example/", edited(text, 10)))
+    known = run_pass(tmp_path, documents(*pages))
+    assert [each.url for each in known.similar(page("-", text), limit=1).documents] == ["http://b.example/"]
+
+
+def test_a_text_is_found_through_the_postings_that_the_pass_keeps(tmp_path: Path) -> None:
+    """Where a pass leaves everything: and postings of documents that came since are no trouble."""
+    given = documents(page("http://a.example/", ARTICLE), page("http://b.example/", OTHER))
+    run_pass(tmp_path, given)
+    asked = Queries.of(tmp_path / "pass", Settings())
+    (tmp_path / "pass" / "work" / "sources").mkdir(parents=True)
+    (tmp_path / "documents").rename(tmp_path / "pass" / "work" / "gathered")
+    for each in (tmp_path / "results").iterdir():
+        each.rename(tmp_path / "pass" / each.name)
+    with pytest.raises(NotClustered, match="shingles among its sources"):
+        asked.similar(page("-", ARTICLE))
+    gathered = Gathered(tmp_path / "pass" / "work" / "gathered")
+    source = ShingleSource(tmp_path / "pass" / "work" / "sources" / "shingles", Options.of(Settings()))
+    source.postings.add(gathered, np.ones(2, np.bool_), source.keys_of, 1 << 20)
+    assert [each.url for each in asked.similar(page("-", edited(ARTICLE, 3))).documents] == ["http://a.example/"]
+
+
+def test_postings_of_documents_that_came_since_do_no_harm(tmp_path: Path) -> None:
+    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
+
+    class Ahead:
+        def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            return np.zeros(2, np.int64), np.array([0, 7])
+
+    ahead = Queries(place_in(tmp_path)._replace(postings=Ahead), SIGNATURES, THRESHOLDS)
+    assert ahead.similar(page("-", ARTICLE)) == asked.similar(page("-", ARTICLE))
+
+
+# Lost and found
+
+
+def test_a_moved_page_is_found_under_its_latest_url(known: Queries) -> None:
+    gone = known.moved("http://mirror.example/story")
+    assert gone is not None
+    assert gone.found is not None
+    assert (gone.document, gone.moved, gone.found.url) == ("0:1", True, "http://a.example/story")
+    assert (gone.found.document, gone.found.relation, gone.found.resemblance) == ("0:4", "identical", 1.0)
+
+
+def test_a_page_seen_last_under_its_own_url_has_not_moved(known: Queries) -> None:
+    here = known.moved("http://a.example/story")
+    assert here is not None
+    assert here.found is not None
+    assert (here.moved, here.found.url, here.found.relation) == (False, "http://b.example/edited", "near")
+
+
+def test_a_page_that_is_nowhere_else_is_not_found(known: Queries) -> None:
+    alone = known.moved("http://c.example/other")
+    assert alone is not None
+    assert (alone.document, alone.moved, alone.found) == ("0:8", False, None)
+
+
+def test_only_the_last_document_of_a_url_counts_for_where_it_went(tmp_path: Path) -> None:
+    """The url showed the article first and something else later: the copy of the article is not where it went."""
+    pages = (
+        page("http://a.example/", ARTICLE, 1),
+        page("http://a.example/", OTHER, 2),
+        page("http://b.example/", ARTICLE, 3),
+    )
+    gone = run_pass(tmp_path, documents(*pages)).moved("http://a.example/")
+    assert gone is not None
+    assert gone.found is None
+
+
+# Changes
+
+
+def test_the_versions_of_a_url_and_what_changed_between_them(known: Queries) -> None:
+    found = known.history("http://c.example/other")
+    assert found is not None
+    assert [each.document for each in found.versions] == ["0:3", "0:6", "0:7", "0:8"]
+    assert [each.change for each in found.versions] == [None, "near", "changed", "same-text"]
+    near, changed, same = (each.resemblance for each in found.versions[1:])
+    assert near is not None and 0.9 < near < 1  # noqa: PT018
+    assert changed is not None and changed < 0.1  # noqa: PT018
+    assert same == 1.0
+
+
+def test_a_url_with_one_document_has_not_changed(known: Queries) -> None:
+    found = known.history("http://b.example/edited")
+    assert found is not None
+    assert [each.change for each in found.versions] == [None]
+
+
+def test_a_summary_of_all_urls_with_several_documents(known: Queries) -> None:
+    summary = known.changes()
+    assert (summary.urls, summary.pairs) == (2, 4)
+    assert summary.by_change == {"unchanged": 1, "same-text": 1, "near": 1, "changed": 1}
+    assert summary.by_resemblance == [1, 0, 0, 0, 0, 0, 0, 0, 0, 3]
+    assert [(each.name, each.urls, each.versions, each.changes) for each in summary.hosts] == [
+        ("c.example", 1, 4, 2),
+        ("a.example", 1, 2, 0),
+    ]
+
+
+# Before, between and after passes
+
+
+def test_before_the_first_pass_every_question_is_a_clear_error(tmp_path: Path) -> None:
+    early = Queries(place_in(tmp_path), SIGNATURES, THRESHOLDS)
+    questions = (
+        lambda: early.lookup("http://a.example/"),
+        lambda: early.moved("http://a.example/"),
+        lambda: early.history("http://a.example/"),
+        early.changes,
+        lambda: early.similar(page("-", ARTICLE)),
+    )
+    for question in questions:
+        with pytest.raises(NotClustered, match="run `neardup recluster`"):
+            question()
+
+
+def test_a_new_pass_is_noticed_by_every_question(tmp_path: Path) -> None:
+    pages = [page("http://a.example/", ARTICLE, 1)]
+    asked = run_pass(tmp_path, documents(*pages))
+    assert asked.similar(page("-", OTHER)).documents == []
+    assert asked.changes().urls == 0
+    pages += [page("http://a.example/", OTHER, 2), page("http://b.example/", OTHER, 3)]
+    run_pass(tmp_path, documents(*pages))
+    found, gone = asked.lookup("http://a.example/"), asked.moved("http://a.example/")
+    assert found is not None
+    assert len(found.documents) == 2
+    assert gone is not None
+    assert gone.moved
+    assert asked.similar(page("-", OTHER)).documents[0].relation == "identical"
+    assert asked.changes().by_change["changed"] == 1
+
+
+def test_results_without_sketches_answer_what_needs_none(tmp_path: Path) -> None:
+    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://b.example/", ARTICLE, 2)))
+    build_index(tmp_path / "results")
+    gone = asked.moved("http://a.example/")
+    assert gone is not None
+    assert gone.found is not None
+    assert (gone.moved, gone.found.url, gone.found.relation) == (True, "http://b.example/", None)
+    assert asked.lookup("http://a.example/") is not None
+
+
+def test_rows_that_are_those_of_other_documents_are_a_clear_error(tmp_path: Path) -> None:
+    asked = run_pass(
+        tmp_path / "a", documents(page("http://a.example/", ARTICLE, 1), page("http://a.example/", OTHER, 2))
+    )
+    others = [replace(each, id=each.id._replace(offset=each.id.offset + 5)) for each in documents(page("-", ARTICLE))]
+    run_pass(tmp_path / "b", others)
+    place = place_in(tmp_path / "a")._replace(documents=tmp_path / "b" / "documents")
+    with pytest.raises(WrongState, match="expected in row"):
+        Queries(place, SIGNATURES, THRESHOLDS).history("http://a.example/")
+    assert asked.history("http://a.example/") is not None
+
+
+def test_all_questions_at_once_while_passes_go_on(tmp_path: Path) -> None:
+    pages = [page("http://a.example/", ARTICLE, 1), page("http://b.example/", ARTICLE, 2)]
+    asked = run_pass(tmp_path, documents(*pages))
+
+    def ask(number: int) -> None:
+        found, gone = asked.lookup("http://a.example/"), asked.moved("http://a.example/")
+        assert found is not None
+        assert gone is not None
+        assert gone.found is not None
+        assert found.clusters[0].size >= 2
+        assert asked.history("http://a.example/") is not None
+        assert asked.changes().urls <= 1
+        assert asked.similar(page("-", ARTICLE)).documents
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, number) for number in range(60)]
+        for day in range(3, 8):
+            pages.append(page("http://a.example/", edited(ARTICLE, day), day))
+            run_pass(tmp_path, documents(*pages))
+        for each in asking:
+            each.result()

@@ -1,0 +1,338 @@
+"""The offline pass as a whole: what it makes of documents, in one run or in several, cut off or not."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.decision import Thresholds
+from neardup.document_batches import Settled
+from neardup.errors import StateError, WrongState
+from neardup.offline.corpus import Corpus
+from neardup.offline.recluster import recluster, start_anew
+from neardup.types import Document, Relation
+from tests.documents import document, shingles
+from tests.offline.passes import (
+    AllPairs,
+    add_file,
+    clusters_in,
+    match_of,
+    options,
+    results_in,
+    rows_in,
+    run,
+    settled,
+)
+
+
+def chain(length: int, *, step: int = 50, size: int = 200) -> list[Document]:
+    """Documents whose shingles are a window that moves on: each is .6 like the next, and less like those after it."""
+    stream = shingles(1, size + step * length)
+    return [document(number, stream[number * step : number * step + size]) for number in range(length)]
+
+
+def test_a_chain_does_not_snowball(tmp_path: Path) -> None:
+    thresholds = Thresholds(resemblance=0.5)
+    one = run(tmp_path / "one", settled(chain(12)), thresholds=thresholds)
+    assert (one.transitive_clusters, one.transitive_largest) == (1, 12)
+    assert one.clusters >= 4
+    assert one.largest <= 4
+    other = run(tmp_path / "other", settled(chain(12)), thresholds=thresholds, rule="transitive")
+    assert (other.clusters, other.largest) == (1, 12)
+    assert set(clusters_in(tmp_path / "other").values()) == {"0:0"}
+
+
+def test_copies_near_and_contained_documents_find_their_places(tmp_path: Path) -> None:
+    text = shingles(1, 400)
+    first = document(0, text, content="a", tokens="a")
+    some = [
+        first,
+        document(1, text, content="a", tokens="a"),
+        document(2, text, tokens="a"),
+        document(3, text),
+        document(4, np.concatenate([text[:370], shingles(2, 30)])),
+        document(5, text[:150]),
+        document(6, 7),
+    ]
+    report = run(tmp_path, settled(some, {1: match_of(first, Relation.IDENTICAL)}))
+    rows = rows_in(tmp_path, "clusters")
+    assert [row["relation"] for row in rows] == [
+        "first",
+        "identical",
+        "same-text",
+        "same-shingles",
+        "near",
+        "first",
+        "first",
+    ]
+    assert [row["cluster"] for row in rows] == ["0:0"] * 5 + ["0:5", "0:6"]
+    assert [row["cluster_size"] for row in rows] == [5] * 5 + [1, 1]
+    assert {row["representative_url"] for row in rows[:5]} == {first.url}
+    [contained] = rows_in(tmp_path, "contained")[:1]
+    assert (contained["document"], contained["container"]) == ("0:5", "0:0")
+    assert contained["containment"] >= 0.9
+    assert [(row["a"], row["b"], row["sources"]) for row in rows_in(tmp_path, "edges")] == [("0:0", "0:4", "shingles")]
+    assert (report.identical, report.same_text, report.same_shingles, report.near) == (1, 1, 1, 1)
+    assert (report.documents, report.new_documents, report.clusters, report.largest) == (7, 7, 3, 5)
+    assert report.sizes == {1: 2, 5: 1}
+    overturned = {row["document"]: row for row in rows_in(tmp_path, "overturned")}
+    # The stream had called 0:1 a duplicate itself.
+    assert {name: row["relation"] for name, row in overturned.items()} == {
+        "0:2": "same-text", "0:3": "same-shingles", "0:4": "near", "0:5": "contained",
+    }  # fmt: skip
+    assert {row["duplicate_of"] for row in overturned.values()} == {"0:0"}
+    assert {row["revision"] for row in overturned.values()} == {2}
+    assert report.overturned == 4
+
+
+def test_a_copy_without_a_sketch_may_come_before_the_document_that_has_it(tmp_path: Path) -> None:
+    first = document(1, 1, tokens="a")
+    copy = document(2, 1, tokens="a")
+    light = settled([copy], {2: match_of(first, Relation.SAME_TEXT)})
+    run(tmp_path, light + settled([document(3, 1)]))
+    assert clusters_in(tmp_path) == {"0:2": "0:2", "0:3": "0:2"}
+    run(tmp_path, settled([first]))
+    assert clusters_in(tmp_path) == {"0:1": "0:1", "0:2": "0:1", "0:3": "0:1"}
+
+
+# Several runs
+
+texts = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1))
+
+
+@st.composite
+def crawls(draw: st.DrawFn) -> list[list[Settled]]:
+    """Documents that resemble each other more or less, some of them copies, in batches and in any order."""
+    count = draw(st.integers(2, 14))
+    places = draw(st.permutations(range(count)))
+    some = []
+    for place in places:
+        parts = draw(texts)
+        # Two texts for each set of shingles, and two contents for each text.
+        text = draw(st.sampled_from([f"{parts} 0", f"{parts} 1", f"{place}"]))
+        # The same bytes may be read otherwise: levels need not imply each other.
+        content = draw(st.sampled_from([f"{text} 0", f"{place}", f"{place}", "read otherwise"]))
+        longer = draw(st.booleans())
+        body = np.concatenate([shingles(100 * slot + part, 60) for slot, part in enumerate(parts)])
+        if longer and text == f"{place}":
+            body = np.concatenate([body, shingles(9000 + parts[0], 600)])
+        some.append(document(place, body, tokens=text, content=content))
+    firsts: dict[bytes, Document] = {}
+    for each in sorted(some, key=lambda each: each.id):
+        firsts.setdefault(each.checksums.tokens, each)
+    # A copy may travel without its sketch, as the stream sends it.
+    matches = {
+        each.id.offset: match_of(firsts[each.checksums.tokens], Relation.SAME_TEXT)
+        for each in some
+        if firsts[each.checksums.tokens] is not each and draw(st.booleans())
+    }
+    batches = draw(st.integers(2, 5))
+    where = [draw(st.integers(0, batches - 1)) for _ in some]
+    return [
+        settled([each for each, at in zip(some, where, strict=True) if at == batch], matches)
+        for batch in range(batches)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(crawls(), st.sampled_from(["representative", "transitive"]), st.sampled_from([0.3, 0.5, 0.65]))
+def test_runs_over_parts_end_as_one_run_over_all(batches: list[list[Settled]], rule: str, threshold: float) -> None:
+    choices = {"rule": rule, "thresholds": Thresholds(threshold, 0.8)}
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        run(directory / "parts", *filter(None, batches), **choices)
+        run(directory / "whole", [each for batch in batches for each in batch], **choices)
+        assert results_in(directory / "parts") == results_in(directory / "whole")
+
+
+def test_followers_of_a_document_that_is_kept_no_more_are_led_anew(tmp_path: Path) -> None:
+    text = shingles(1, 300)
+    some = [
+        document(1, text, content="c"),
+        *(document(n, np.concatenate([text[:280], shingles(n, 20)])) for n in (2, 3)),
+    ]
+    run(tmp_path, settled(some))
+    assert set(clusters_in(tmp_path).values()) == {"0:1"}
+    # The same bytes as the first, read otherwise.
+    run(tmp_path, settled([document(0, 7, content="c")]))
+    assert clusters_in(tmp_path) == {"0:0": "0:0", "0:1": "0:0", "0:2": "0:2", "0:3": "0:2"}
+
+
+class Killed(BaseException):
+    pass
+
+
+def steps_of(batches: Sequence[Sequence[Settled]], directory: Path) -> list[tuple[str, int, int]]:
+    """All that an undisturbed run tells of its progress in its last pass."""
+    told: list[tuple[str, int, int]] = []
+    run(directory, *batches[:-1])
+    corpus = Corpus(str(directory / "corpus"))
+    add_file(corpus, batches[-1])
+    recluster(corpus, directory / "out", options(), [AllPairs()], lambda *step: told.append(step))
+    return told
+
+
+def test_a_run_killed_at_any_step_goes_on_from_there(tmp_path: Path) -> None:
+    documents = [*chain(8), document(20, 20), document(21, 20), document(9, shingles(1, 600)[100:300])]
+    batches = [settled(documents[:5]), settled(documents[5:])]
+    steps = steps_of(batches, tmp_path / "whole")
+    assert {phase for phase, _, _ in steps} == {
+        "gather", "copies", "pairs shingles", "edges", "clusters", "overturned", "results",
+    }  # fmt: skip
+    for number in range(len(steps)):
+        directory = tmp_path / str(number)
+        run(directory, *batches[:-1])
+        corpus = Corpus(str(directory / "corpus"))
+        add_file(corpus, batches[-1])
+        told: list[tuple[str, int, int]] = []
+
+        def tell(*step: object) -> None:
+            told.append(step)  # type: ignore[arg-type]  # noqa: B023
+            if len(told) == number + 1:  # noqa: B023
+                raise Killed
+
+        with pytest.raises(Killed):
+            recluster(corpus, directory / "out", options(), [AllPairs()], tell)
+        source = AllPairs()
+        report = recluster(corpus, directory / "out", options(), [source])
+        assert results_in(directory) == results_in(tmp_path / "whole")
+        assert rows_in(directory, "overturned") == rows_in(tmp_path / "whole", "overturned")
+        done = {phase for phase, at, of in told if at == of}
+        assert {phase.name for phase in report.phases if phase.repeated} >= done - {"gather", "pairs shingles"}
+        assert source.calls == ([] if {"pairs shingles", "edges"} & done else [5])
+
+
+def test_what_comes_while_a_run_is_cut_off_is_taken_after_it(tmp_path: Path) -> None:
+    some = settled(chain(9))
+    corpus = Corpus(str(tmp_path / "corpus"))
+    add_file(corpus, some[:4])
+
+    def kill(phase: str, done: int, of: int) -> None:
+        if phase == "copies":
+            raise Killed
+
+    with pytest.raises(Killed):
+        recluster(corpus, tmp_path / "out", options(), [AllPairs()], kill)
+    add_file(corpus, some[4:])
+    source = AllPairs()
+    report = recluster(corpus, tmp_path / "out", options(), [source])
+    assert source.calls == [0, 4]
+    assert report.new_documents == report.documents == 9
+    run(tmp_path / "whole", some)
+    assert results_in(tmp_path) == results_in(tmp_path / "whole")
+
+
+def test_with_nothing_new_nothing_is_done(tmp_path: Path) -> None:
+    run(tmp_path, settled(chain(5)))
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}
+    source = AllPairs()
+    report = recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [source])
+    assert source.calls == []
+    assert (report.documents, report.new_documents) == (5, 0)
+    assert all(phase.repeated for phase in report.phases if phase.name != "gather")
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}
+
+
+def test_an_empty_corpus_has_no_clusters(tmp_path: Path) -> None:
+    report = recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [AllPairs()])
+    assert (report.documents, report.clusters, report.largest, report.edges) == (0, 0, 0, 0)
+    assert rows_in(tmp_path, "clusters") == []
+
+
+def test_another_representative_needs_no_new_comparison(tmp_path: Path) -> None:
+    text = shingles(1, 300)
+    some = [document(0, text, url="http://a.example/long"), document(1, text, url="https://b.example/a/longer/one")]
+    run(tmp_path, settled(some))
+    for rule, expected in (("first", "0:0"), ("https", "0:1"), ("shortest-url", "0:0"), ("longest", "0:0")):
+        source = AllPairs()
+        recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(representative=rule), [source])
+        assert source.calls == []
+        assert {row["representative"] for row in rows_in(tmp_path, "clusters")} == {expected}
+
+
+# What it refuses
+
+
+def test_other_options_are_refused_until_it_starts_anew(tmp_path: Path) -> None:
+    run(tmp_path, settled(chain(4)))
+    corpus = Corpus(str(tmp_path / "corpus"))
+    other = options(thresholds=Thresholds(0.3))
+    with pytest.raises(WrongState, match=r"thresholds: expected .*0\.65.*, got .*0\.3.*--full"):
+        recluster(corpus, tmp_path / "out", other, [AllPairs()])
+    start_anew(tmp_path / "out")
+    assert recluster(corpus, tmp_path / "out", other, [AllPairs()]).new_documents == 4
+
+
+def test_another_signature_version_is_refused(tmp_path: Path) -> None:
+    add_file(Corpus(str(tmp_path / "corpus")), settled(chain(2)))
+    other = replace(options(), signature_version="nd9")
+    with pytest.raises(WrongState, match="expected a corpus with signatures nd9, got nd1"):
+        recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", other, [AllPairs()])
+
+
+def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
+    run(tmp_path, settled(chain(2)))
+    corpus = Corpus(str(tmp_path / "corpus"))
+
+    def tell(phase: str, done: int, of: int) -> None:
+        with pytest.raises(StateError, match="another one is running"):
+            recluster(corpus, tmp_path / "out", options(), [AllPairs()])
+
+    recluster(corpus, tmp_path / "out", options(), [AllPairs()], tell)
+
+
+def test_documents_that_were_gathered_anew_are_refused(tmp_path: Path) -> None:
+    run(tmp_path, settled(chain(2)), settled(chain(5)[2:]))
+    shutil.rmtree(tmp_path / "out" / "work" / "gathered")
+    shutil.rmtree(tmp_path / "corpus")
+    add_file(Corpus(str(tmp_path / "corpus")), settled(chain(5)))
+    with pytest.raises(StateError, match="--full"):
+        recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [AllPairs()])
+
+
+# What it says against the stream
+
+
+def said(directory: Path) -> dict[str, tuple[int, str | None, str | None]]:
+    rows = rows_in(directory, "overturned")
+    return {row["document"]: (row["revision"], row["relation"], row["duplicate_of"]) for row in rows}
+
+
+def test_a_revision_is_added_when_something_else_is_said(tmp_path: Path) -> None:
+    text = shingles(1, 300)
+    near = np.concatenate([text[:280], shingles(2, 20)])
+    run(tmp_path, settled([document(5, text), document(6, near)]))
+    assert said(tmp_path) == {"0:6": (2, "near", "0:5")}
+    run(tmp_path, settled([document(7, 7)]))
+    assert said(tmp_path) == {"0:6": (2, "near", "0:5")}
+    run(tmp_path, settled([document(1, text)]))
+    assert said(tmp_path) == {"0:5": (2, "same-shingles", "0:1"), "0:6": (3, "near", "0:1")}
+    start_anew(tmp_path / "out")
+    recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [AllPairs()])
+    assert said(tmp_path) == {"0:5": (2, "same-shingles", "0:1"), "0:6": (3, "near", "0:1")}
+
+
+def test_what_is_no_duplicate_any_more_is_said_to_be_unique(tmp_path: Path) -> None:
+    """An earlier document takes the other's follower away: it now leads a cluster that the later one is not in."""
+    stream = shingles(1, 500)
+    windows = {place: stream[start : start + 200] for place, start in ((0, 0), (1, 40), (2, 80))}
+    thresholds = Thresholds(resemblance=0.55)
+    run(tmp_path, settled([document(1, windows[1]), document(2, windows[2])]), thresholds=thresholds)
+    assert said(tmp_path) == {"0:2": (2, "near", "0:1")}
+    run(tmp_path, settled([document(0, windows[0])]), thresholds=thresholds)
+    assert said(tmp_path) == {"0:1": (2, "near", "0:0"), "0:2": (3, None, None)}
+    run(tmp_path, settled([document(9, 9)]), thresholds=thresholds)
+    assert said(tmp_path) == {"0:1": (2, "near", "0:0"), "0:2": (3, None, None)}
+
+
+def test_nothing_points_at_a_later_document(tmp_path: Path) -> None:
+    text = shingles(1, 400)
+    run(tmp_path, settled([document(1, text[:150]), document(2, text)]))
+    assert [row["document"] for row in rows_in(tmp_path, "contained")] == ["0:1"]
+    assert said(tmp_path) == {}

@@ -1,0 +1,45 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neardup.offline.copies import find_copies
+from neardup.offline.large_clusters import warnings_of
+from neardup.offline.representative import representatives
+from tests.documents import document, shingles
+from tests.offline.passes import gathered, settled
+
+URLS = ["http://a.example/long/path", "https://b.example/longer/path", "http://c.example/", "HTTPS://d.example/path"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"), [("first", [1, 1, 1, 3]), ("longest", [2, 2, 2, 3]), ("shortest-url", [2, 2, 2, 3])]
+)
+def test_who_stands_for_a_cluster(tmp_path: Path, rule: str, expected: list[int]) -> None:
+    places = [2, 1, 3, 4]
+    some = [document(place, place, url=url) for place, url in zip(places, URLS, strict=True)]
+    some = [replace(each, size=size) for each, size in zip(some, [10, 10, 20, 90], strict=True)]
+    documents = gathered(tmp_path, settled(some))
+    assert representatives(documents, np.array([0, 0, 0, 3], np.uint32), rule).tolist() == expected
+
+
+def test_https_stands_for_a_cluster_that_has_it(tmp_path: Path) -> None:
+    documents = gathered(tmp_path, settled([document(place, place, url=url) for place, url in enumerate(URLS)]))
+    assert representatives(documents, np.array([0, 0, 0, 0], np.uint32), "https").tolist() == [1] * 4
+    assert representatives(documents, np.array([0, 1, 0, 1], np.uint32), "https").tolist() == [0, 1, 0, 1]
+
+
+def test_a_large_cluster_is_warned_of_with_its_host_and_shingle(tmp_path: Path) -> None:
+    common = shingles(1, 5)
+    some = [
+        document(place, np.concatenate([common[:4] if place else common, shingles(10 + place, 30)]), url=url)
+        for place, url in enumerate([f"http://shop.example/{n}" for n in range(3)] + ["http://other.example/"])
+    ]
+    documents = gathered(tmp_path, settled([*some, document(9, 9)]))
+    cluster = np.array([0, 0, 0, 0, 4], np.uint32)
+    copies = find_copies(documents)
+    [said] = warnings_of(documents, copies, cluster, 4)
+    assert said.startswith("cluster 0:0 has 4 documents, 75% of them from shop.example; 100% of those")
+    assert said.rpartition(" ")[2] in {f"{shingle:016x}" for shingle in common}
+    assert warnings_of(documents, copies, cluster, 5) == []
