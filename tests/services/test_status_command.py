@@ -161,7 +161,7 @@ def test_a_broker_that_is_not_there_is_one_clear_line(monkeypatch: pytest.Monkey
     monkeypatch.setenv("NEARDUP_BROKER", "127.0.0.1:1")
     done = status()
     assert done.exit_code == 1
-    assert "no broker answered at 127.0.0.1:1" in done.output
+    assert "cannot use the broker at 127.0.0.1:1" in done.output
 
 
 @pytest.mark.kafka
