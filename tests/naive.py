@@ -335,11 +335,15 @@ def leaders(
     order: Sequence[int], edges: Iterable[tuple[int, int]], resemblance: Callable[[int, int], float], threshold: float
 ) -> dict[int, int]:
     """The first document of the cluster of each document, taken in order."""
-    near = {frozenset(edge) for edge in edges}
+    near: dict[int, set[int]] = {row: set() for row in order}
+    for a, b in edges:
+        near[a].add(b)
+        near[b].add(a)
     leader: dict[int, int] = {}
     for row in order:
-        firsts = [first for first in order if any(leader[b] == first for b in leader if frozenset((row, b)) in near)]
-        best = max(firsts, key=lambda first: resemblance(row, first), default=row)  # the earlier one of equals
+        earlier = {leader[neighbour] for neighbour in near[row] if neighbour in leader}
+        # The earliest of those that it resembles most.
+        best = min(earlier, key=lambda first: (-resemblance(row, first), order.index(first)), default=row)
         leader[row] = best if best == row or resemblance(row, best) >= threshold else row
     return leader
 
@@ -402,9 +406,9 @@ def common_keys(keys: Sequence[set[int]], kept: Sequence[bool], common: int) -> 
     return len(sizes), sum(sizes)
 
 
-def sample_score(a: Sketch, b: Sketch, shared: int, least: tuple[float, float], least_sampled: int) -> float | None:
-    """The most of resemblance and containments, by so many sampled shingles in common, or None if neither is enough."""
-    _, left, right, _ = compared(a, b)
+def sample_score(a: Sketch, b: Sketch, least: tuple[float, float], least_sampled: int) -> float | None:
+    """The most of resemblance and containments, by sampled shingles in common, or None if neither is enough."""
+    _, left, right, shared = compared(a, b)
     resemblance = shared / (left + right - shared)
     containment = max((shared / size for size in (left, right) if size >= least_sampled), default=0.0)
     enough = resemblance >= least[0] or containment >= least[1]

@@ -27,6 +27,8 @@ def test_joined_columns_are_those_of_all_documents_in_order(lots: list[list[Docu
 def test_taken_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=8))
     assert values(documents_of(taken(columns_of(some), rows), M)) == [plain(some[row]) for row in rows]
+    without_gaps = range(min(rows), max(rows) + 1)
+    assert values(documents_of(taken(columns_of(some), without_gaps), M)) == [plain(some[row]) for row in without_gaps]
 
 
 @given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from neardup.featurizing import PIECE, Featurizing, Piece
+from neardup.featurizing import PIECE, Featurizing, Parcel, Piece, RawRecord
 from neardup.flip_model import simulated_model
 from neardup.log.memory import MemoryRecord
 from neardup.page import write_page
@@ -21,6 +23,24 @@ def records() -> list[MemoryRecord]:
     values[PIECE + 3] = b'{"url": 7}'
     values[COUNT - 1] = b""
     return [MemoryRecord("pages", 1, 10 + n, 1000 + n, None, value, ()) for n, value in enumerate(values)]
+
+
+@given(
+    st.lists(
+        st.builds(
+            RawRecord,
+            st.just("pages"),
+            st.integers(0, 9),
+            st.integers(0, 9),
+            st.integers(0, 9),
+            st.none() | st.binary(max_size=3),
+            st.none() | st.binary(max_size=3),
+            st.just((("content-type", b"text/html"),)),
+        )
+    )
+)
+def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -> None:
+    assert Parcel.of(records).unpacked() == records
 
 
 @pytest.fixture(scope="module")

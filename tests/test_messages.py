@@ -159,10 +159,7 @@ def test_answers_of_a_partition_outside_the_plan_are_corrupt(partition: Any) -> 
     "changes",
     [
         {"batches": None},
-        {"batches": [[1, 2, 3]]},
-        {"batches": np.zeros((1, 2), np.int64)},
-        {"batches": np.zeros(3, np.int64)},
-        {"batches": np.zeros((1, 3))},
+        {"batches": np.zeros((1, 3), np.int64)},
         {"query": np.zeros(3, np.uint64)},
         {"query": np.zeros(2, np.int64)},
         {"found": [1, 2]},
@@ -172,6 +169,17 @@ def test_answers_of_a_partition_outside_the_plan_are_corrupt(partition: Any) -> 
 def test_columns_that_are_no_answers_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected partition, batches and pairs of fingerprints"):
         read_answers(answers_body(**changes), PARTITIONS)
+
+
+@pytest.mark.parametrize("batch", [None, 1, [1, 2], [1, 2, 2**63], [1, 2, 3.0]])
+def test_answers_for_what_is_no_batch_are_corrupt(batch: Any) -> None:
+    with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
+        read_answers(answers_body(batches=[batch]), PARTITIONS)
+
+
+def test_an_answer_that_nothing_was_found_is_short() -> None:
+    nothing = np.empty(0, np.uint64)
+    assert len(write_answers(Answers(1, (BATCH,), nothing, nothing), "plan")) < 80
 
 
 @given(changes=st.dictionaries(st.sampled_from(["partition", "batches", "query", "found"]), anything, min_size=1))

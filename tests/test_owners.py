@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.owners import owner_of, owners_of
+from neardup.owners import owner_of, owners_among, owners_of, rows_by_owner
 from tests.documents import word
 from tests.fingerprints import EDGES, simulated, words
 
@@ -15,6 +15,14 @@ def test_one_and_many_agree(values: list[int], owners: int) -> None:
     many = owners_of(words(values), owners).tolist()
     assert many == [owner_of(value, owners) for value in values]
     assert all(0 <= owner < owners for owner in many)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.integers(1, 5))
+def test_rows_by_owner_are_all_rows_in_order_each_with_its_owner(values: list[int], owners: int) -> None:
+    found = [(owner, words(values)[rows].tolist()) for owner, rows in rows_by_owner(words(values), owners)]
+    among = sorted({owner_of(value, owners) for value in values})
+    assert found == [(owner, [value for value in values if owner_of(value, owners) == owner]) for owner in among]
+    assert owners_among(words(values), owners) == among
 
 
 @pytest.mark.parametrize("owners", [2, 4, 7, 16])

@@ -43,6 +43,8 @@ class _Routes:
     def __init__(self, queries: Queries, most_body_bytes: int) -> None:
         self._queries = queries
         self._most_body_bytes = most_body_bytes
+        # A summary may take long: those who wait for one wait here, and leave the threads to other questions.
+        self._summing_up = asyncio.Lock()
 
     async def lookup(self, request: web.Request) -> web.Response:
         limit = _limit(request, MOST_URLS)
@@ -59,7 +61,8 @@ class _Routes:
     async def changes(self, request: web.Request) -> web.Response:
         if "url" in request.query:
             return _found(await asyncio.to_thread(self._queries.history, _url(request)))
-        return _json(await asyncio.to_thread(self._queries.changes))
+        async with self._summing_up:
+            return _json(await asyncio.to_thread(self._queries.changes))
 
     async def openapi(self, request: web.Request) -> web.Response:
         return _json(DESCRIPTION)

@@ -17,7 +17,7 @@ from mode import Service
 from neardup.deployment import make_runner
 from neardup.log import Log
 from neardup.log.kafka import KafkaLog
-from neardup.offline.passing import results_of
+from neardup.offline.passing import RESULTS
 from neardup.offline.queries import Queries
 from neardup.runner import Runner
 from neardup.settings import Settings
@@ -133,7 +133,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
     setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
 
     if name == RECLUSTER:
-        api = make_api(Queries.of(results_of(settings), settings))
+        api = make_api(Queries.of(settings.state / RESULTS, settings))
         app.web.web_app.add_subapp("/api", api)  # type: ignore[attr-defined]
 
         @app.timer(settings.recluster_seconds)  # type: ignore[untyped-decorator]

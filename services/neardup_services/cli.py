@@ -24,6 +24,7 @@ from neardup_services.commands.lookup import lookup
 from neardup_services.commands.moved import moved
 from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
+from neardup_services.commands.recluster import recluster
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
 from neardup_services.commands.serve import serve
@@ -104,8 +105,8 @@ def settings() -> None:
 
 
 for command in (
-    dedup, produce, verdicts, status, dead_letters, forget, expire, lookup, similar, moved, changes, serve, sample,
-    score, fingerprint, explain, plan,
+    dedup, produce, verdicts, status, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve,
+    sample, score, fingerprint, explain, plan,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -6,9 +6,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from neardup import metrics
+from neardup.deployment import corpus_address
 from neardup.errors import NeardupError
 from neardup.log import Output
-from neardup.offline.passing import results_of, run_pass
+from neardup.offline.options import Options
+from neardup.offline.passing import RESULTS, run_pass
 from neardup.offline.publishing import set_published, unpublished
 from neardup.offline.report import Report
 from neardup.settings import Settings
@@ -27,6 +29,7 @@ class Passes:
 
     def __init__(self, settings: Settings, send: Callable[[Sequence[Output]], Awaitable[None]]) -> None:
         self._settings = settings
+        self._results = settings.state / RESULTS
         self._send = send
         self._stopping = False
         self._idle = asyncio.Event()
@@ -37,7 +40,7 @@ class Passes:
         self._idle.clear()
         started = time.monotonic()
         try:
-            report = await asyncio.to_thread(run_pass, self._settings, self._progress)
+            report = await asyncio.to_thread(self._pass)
             await self._publish()
         except Stopped:
             logger.info("the offline pass was interrupted; the next one goes on with it")
@@ -55,20 +58,23 @@ class Passes:
         self._stopping = True
         await self._idle.wait()
 
+    def _pass(self) -> Report:
+        settings = self._settings
+        return run_pass(corpus_address(settings), self._results, Options.of(settings), self._progress)
+
     def _progress(self, phase: str, done: int, of: int) -> None:
         if self._stopping:
             raise Stopped("the worker stops")
 
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)
-        results = results_of(settings)
         version = Choices.of(settings).version
         for outputs in await asyncio.to_thread(
-            lambda: list(unpublished(results, topics, version, settings.verdict_format))
+            lambda: list(unpublished(self._results, topics, version, settings.verdict_format))
         ):
             await self._send(outputs)
             metrics.OVERTURNED.inc(sum(output.topic == topics.verdicts for output in outputs))
-        await asyncio.to_thread(set_published, results)
+        await asyncio.to_thread(set_published, self._results)
 
     def _measure(self, report: Report, seconds: float) -> None:
         metrics.PASSES.labels("done").inc()

@@ -10,6 +10,7 @@ Everything here is a function of the inbox up to an offset; `owner.py` holds the
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,6 +66,7 @@ class Aggregator(Stage):
         self._plan = plan
         self._choices = Choices.of(settings)
         self._routing = Routing(plan)
+        self._names = cache(self._routing.names)
         self._partition = partition
         self._identity = identity
         self._clock = clock
@@ -156,8 +158,9 @@ class Aggregator(Stage):
 
     def _outputs(self, outbox: Outbox) -> list[Output]:
         form = self._settings.verdict_format
-        verdicts = [self._verdict_of_skipped(page) for page in outbox.skipped]
-        verdicts += [self._verdict(told) for told in outbox.told]
+        now = self._clock() * 1000
+        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped]
+        verdicts += [self._verdict(told, now) for told in outbox.told]
         outputs = [
             Output(self._topics.verdicts, None, verdict.url.encode(), write_verdict(verdict, form))
             for verdict in verdicts
@@ -174,7 +177,7 @@ class Aggregator(Stage):
         outputs += [Output(self._topics.documents, None, None, value) for value in batches]
         return outputs
 
-    def _verdict(self, told: Told) -> Verdict:
+    def _verdict(self, told: Told, now: float) -> Verdict:
         document, match = told.document, told.match
         about_match: dict[str, Any] = {}
         if match is not None:
@@ -185,7 +188,7 @@ class Aggregator(Stage):
                 "hamming": match.hamming,
                 "resemblance": match.resemblance,
                 "containment": match.containment,
-                "found_by": self._routing.names(match.found_by) or (SAME_FINGERPRINT,),
+                "found_by": self._names(match.found_by) or (SAME_FINGERPRINT,),
                 "first_of_group": PageRef(match.group_url, str(match.group)),
             }
         return Verdict(
@@ -196,11 +199,11 @@ class Aggregator(Stage):
             revision=told.revision,
             reason=document.note,
             signature_version=self._plan.signature_version,
-            latency_ms=self._latency(document.id.timestamp),
+            latency_ms=round(now - document.id.timestamp, 3),
             **about_match,
         )
 
-    def _verdict_of_skipped(self, page: SkippedPage) -> Verdict:
+    def _verdict_of_skipped(self, page: SkippedPage, now: float) -> Verdict:
         return Verdict(
             url=page.url,
             document=str(page.id),
@@ -209,11 +212,8 @@ class Aggregator(Stage):
             revision=0,
             reason=page.reason,
             signature_version=self._plan.signature_version,
-            latency_ms=self._latency(page.id.timestamp),
+            latency_ms=round(now - page.id.timestamp, 3),
         )
-
-    def _latency(self, timestamp: int) -> float:
-        return round(self._clock() * 1000 - timestamp, 3)
 
     def _measure(self, outbox: Outbox) -> None:
         metrics.CANDIDATES.inc(outbox.candidates)

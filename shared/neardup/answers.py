@@ -1,15 +1,22 @@
-"""Answers: what a shard found for the fingerprints of one owner, and for which batches it is through."""
+"""Answers: what a shard found for the fingerprints of one owner, and for which batches it is through.
+
+Every batch of pages has an answer from every shard partition, most of them that nothing was found: those are a few
+plain numbers on the wire, and no arrays.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup import wire
+from neardup.checking import batch_of
 from neardup.errors import Corrupt
 from neardup.types import BatchId
+
+_NOTHING: Final = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +31,26 @@ class Answers:
 
 def write_answers(answers: Answers, plan: str) -> bytes:
     """A message for one owner; `plan` is the digest of the sender's plan."""
-    return wire.encode(
-        "answers",
-        {
-            "plan": plan,
-            "partition": answers.partition,
-            "batches": np.array(answers.batches, np.int64).reshape(-1, 3),
-            "query": answers.query,
-            "found": answers.found,
-        },
-    )
+    body: dict[str, Any] = {"plan": plan, "partition": answers.partition, "batches": answers.batches}
+    if answers.query.size:
+        body |= {"query": answers.query, "found": answers.found}
+    return wire.encode("answers", body)
 
 
 def read_answers(body: dict[str, Any], partitions: int) -> Answers:
     """The body of a message from one of so many shard partitions. Raises Corrupt."""
-    partition, batches, query, found = (body.get(name) for name in ("partition", "batches", "query", "found"))
-    columns = (query, found)
+    partition, batches = body.get("partition"), body.get("batches")
+    query, found = body.get("query", _NOTHING), body.get("found", _NOTHING)
     if (
         not isinstance(partition, int)
         or partition not in range(partitions)
-        or not _is_array(batches, np.int64, 2)
-        or not all(_is_array(column, np.uint64, 1) for column in columns)
-        or batches.shape[1] != 3  # type: ignore[union-attr]
-        or query.size != found.size  # type: ignore[union-attr]
+        or not isinstance(batches, list)
+        or not _are_words(query)
+        or not _are_words(found)
+        or query.size != found.size
     ):
         raise Corrupt(f"expected partition, batches and pairs of fingerprints, got {sorted(body)}")
-    assert isinstance(batches, np.ndarray)
-    return Answers(partition, tuple(BatchId(*row) for row in batches.tolist()), query, found)  # type: ignore[arg-type]
+    return Answers(partition, tuple(map(batch_of, batches)), query, found)
 
 
 def split_pairs(size: int, limit: int) -> Sequence[slice]:
@@ -58,5 +58,5 @@ def split_pairs(size: int, limit: int) -> Sequence[slice]:
     return [slice(start, start + limit) for start in range(0, size, limit)] or [slice(0, 0)]
 
 
-def _is_array(value: Any, dtype: type[np.generic], ndim: int) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == ndim
+def _are_words(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim == 1

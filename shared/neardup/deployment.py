@@ -100,15 +100,25 @@ def _recluster(deployment: Deployment, partition: Partition) -> Stage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """A service: what it does in one line, what it reads, and how to make its stage for a partition."""
+    """A service: what it does in one line, what it reads, and how to make its stage for a partition.
+
+    `patience`: seconds for which records may be held back so that more of them come at once.
+    """
 
     about: str
     topic: Callable[[Topics], str]
     make_stage: Callable[[Deployment, Partition], Stage]
+    patience: float = 0.0
 
 
 SERVICES = {
-    "featurizer": ServiceSpec("reads pages, registers documents, probes the tables", lambda t: t.pages, _featurizer),
+    "featurizer": ServiceSpec(
+        "reads pages, registers documents, probes the tables",
+        lambda t: t.pages,
+        _featurizer,
+        # A batch of pages, however few, is asked of every table and answered by every one: some dozens of messages.
+        patience=0.05,
+    ),
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),
     "recluster": ServiceSpec("keeps the corpus, groups its documents into clusters", lambda t: t.documents, _recluster),
@@ -137,4 +147,5 @@ def make_runner(name: str, settings: Settings, log: Log, deployment: Deployment 
         make_stage=lambda partition: spec.make_stage(deployment, partition),
         settings=settings,
         dead_letter_topic=deployment.topics.dead_letters,
+        patience=spec.patience,
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neardup.document_columns import joined
 from neardup.featurizing import Featurizing
 from neardup.log import Output, Record
-from neardup.owners import owners_among, owners_of
+from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
 from neardup.probes import Probes, concatenated, write_probes
 from neardup.registrations import write_registrations, write_skipped
@@ -98,16 +98,24 @@ class Featurizer(Stage):
         return probes
 
     def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:
-        expected: dict[int, list[int]] = {}
+        fingerprints = documents["fingerprint"]
+        rows = rows_by_owner(fingerprints, self._owners)
+        expected: dict[int, list[int]] = {owner: [] for owner, _ in rows}
         for partition, probe in sorted(probes.items()):
-            for owner in owners_among(probe.fingerprints, self._owners):
-                expected.setdefault(owner, []).append(partition)
-        owners = owners_of(documents["fingerprint"], self._owners)
+            # A table that is not cut into slices is asked about every document.
+            is_whole = probe.fingerprints.size == fingerprints.size
+            for owner in expected if is_whole else owners_among(probe.fingerprints, self._owners):
+                expected[owner].append(partition)
+        everything = range(fingerprints.size)
         return [
             Output(self._topics.inbox, owner, None, message)
-            for owner in owners_among(documents["fingerprint"], self._owners)
+            for owner, own in rows
             for message in write_registrations(
-                batch, expected[owner], documents, np.flatnonzero(owners == owner).tolist(), self._plan.digest
+                batch,
+                expected[owner],
+                documents,
+                everything if isinstance(own, slice) else own.tolist(),
+                self._plan.digest,
             )
         ]
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ from neardup.page import document_id, read_page
 from neardup.signature import Signature, Signatures
 from neardup.types import Document, SkippedPage
 
-PIECE: Final = 32
+PIECE: Final = 64
 """Pages that a process takes at once."""
-_ON_THE_SPOT: Final = 2 * PIECE
+_ON_THE_SPOT: Final = PIECE
 _WATCH_SECONDS: Final = 2.0
 
 
@@ -47,7 +48,7 @@ class Piece:
 
 
 class RawRecord(NamedTuple):
-    """A record on its way to another process: a log's own may not travel."""
+    """A record in another process: a log's own may not travel."""
 
     topic: str
     partition: int
@@ -56,6 +57,37 @@ class RawRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes]]
+
+
+class Parcel(NamedTuple):
+    """Records on their way to another process. Their values travel as one: many large ones are costly to pickle."""
+
+    records: list[RawRecord]
+    ends: list[int | None]
+    """Where in `values` the value of each record ends; None for a record without one."""
+    values: bytes
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Parcel":
+        """A parcel of these."""
+        values = [record.value for record in records]
+        ends = accumulate(len(value or b"") for value in values)
+        return cls(
+            [_without_value(record) for record in records],
+            [None if value is None else end for value, end in zip(values, ends, strict=True)],
+            b"".join(value for value in values if value is not None),
+        )
+
+    def unpacked(self) -> list[RawRecord]:
+        """The records again."""
+        start, found = 0, []
+        for record, end in zip(self.records, self.ends, strict=True):
+            if end is None:
+                found.append(record)
+            else:
+                found.append(record._replace(value=self.values[start:end]))
+                start = end
+        return found
 
 
 class Featurizing:
@@ -73,8 +105,8 @@ class Featurizing:
         if self._processes == 1 or len(records) <= _ON_THE_SPOT:
             return [self.piece(records)]
         starts = range(0, len(records), PIECE)
-        parts = [[_raw(each) for each in records[start : start + PIECE]] for start in starts]
-        return list(self._started().map(_piece, parts, starts))
+        parcels = [Parcel.of(records[start : start + PIECE]) for start in starts]
+        return list(self._started().map(_piece, parcels, starts))
 
     def piece(self, records: Sequence[Record], start: int = 0) -> Piece:
         """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
@@ -157,11 +189,11 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _piece(records: Sequence[Record], start: int) -> Piece:
-    return _own.piece(records, start)
+def _piece(parcel: Parcel, start: int) -> Piece:
+    return _own.piece(parcel.unpacked(), start)
 
 
-def _raw(record: Record) -> RawRecord:
+def _without_value(record: Record) -> RawRecord:
     return RawRecord(
-        record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers)
+        record.topic, record.partition, record.offset, record.timestamp, record.key, None, tuple(record.headers)
     )

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from neardup import metrics
 from neardup.buckets import BucketTable
 from neardup.codecs import Codec
+from neardup.counts import TableCounts
 from neardup.levels import EPOCHS, epoch_of
 from neardup.plan import Plan
 from neardup.probes import Probes, concatenated
@@ -19,8 +20,12 @@ from neardup.settings import Settings
 from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
 from neardup.table import Table
+from neardup.warm_up import warm_up_buckets, warm_up_slices
 
 _HOUR: Final = 3_600_000
+# Looked up once: finding a metric by its labels takes longer than counting.
+_EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
+_GAUGES: Final = (metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -32,10 +37,15 @@ class Holder(ABC):
         self._partition = partition
         self._ttl = settings.ttl_hours * _HOUR
         self._reported: dict[str, int] = {}
+        self._keys, self._bytes, self._runs = (gauge.labels(str(partition)) for gauge in _GAUGES)
 
     @abstractmethod
     def __len__(self) -> int:
         """Keys held."""
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Load the kernels that will be needed. The first call of a process takes a moment."""
 
     @abstractmethod
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
@@ -58,7 +68,7 @@ class Holder(ABC):
 
     def close(self) -> None:
         """Report nothing any more."""
-        metrics.withdraw((str(self._partition),), metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
+        metrics.withdraw((str(self._partition),), *_GAUGES)
 
     def epoch_of(self, timestamp: int) -> int:
         """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
@@ -67,14 +77,15 @@ class Holder(ABC):
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
 
-    def _report(self, counts: Any, keys: int, size: int, runs: int) -> None:
+    def _report(self, counts: TableCounts, keys: int, size: int, runs: int) -> None:
         for event in counts.__slots__:
-            total = getattr(counts, event)
-            metrics.SLICE_EVENTS.labels(event).inc(total - self._reported.get(event, 0))
-            self._reported[event] = total
-        metrics.SLICE_KEYS.labels(str(self._partition)).set(keys)
-        metrics.SLICE_BYTES.labels(str(self._partition)).set(size)
-        metrics.SLICE_RUNS.labels(str(self._partition)).set(runs)
+            total, before = getattr(counts, event), self._reported.get(event, 0)
+            if total > before:
+                _EVENTS[event].inc(total - before)
+                self._reported[event] = total
+        self._keys.set(keys)
+        self._bytes.set(size)
+        self._runs.set(runs)
 
 
 class Permuted(Holder):
@@ -89,6 +100,9 @@ class Permuted(Holder):
 
     def __len__(self) -> int:
         return len(self._slice)
+
+    def warm_up(self) -> None:
+        warm_up_slices(self._slice.settings.codec, self._slice.table.leading)
 
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
@@ -121,6 +135,9 @@ class Buckets(Holder):
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def warm_up(self) -> None:
+        warm_up_buckets()
 
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])

@@ -23,5 +23,15 @@ def owners_of(fingerprints: NDArray[np.uint64], owners: int) -> NDArray[np.int64
 
 def owners_among(fingerprints: NDArray[np.uint64], owners: int) -> list[int]:
     """The owners of any of these fingerprints, in rising order."""
-    found: list[int] = np.flatnonzero(np.bincount(owners_of(fingerprints, owners), minlength=owners)).tolist()
+    if owners == 1:
+        return [0] if fingerprints.size else []
+    found: list[int] = np.bincount(owners_of(fingerprints, owners)).nonzero()[0].tolist()
     return found
+
+
+def rows_by_owner(fingerprints: NDArray[np.uint64], owners: int) -> list[tuple[int, NDArray[np.int64] | slice]]:
+    """(owner, which of the fingerprints are its) of all who own any of them, in rising order."""
+    if owners == 1:
+        return [(0, slice(None))] if fingerprints.size else []
+    mine = owners_of(fingerprints, owners)
+    return [(owner, np.flatnonzero(mine == owner)) for owner in np.bincount(mine).nonzero()[0].tolist()]

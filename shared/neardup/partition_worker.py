@@ -6,6 +6,7 @@ waits for every acknowledgement: what is durable was also said.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
@@ -52,11 +53,21 @@ class PartitionWorker:
         self._dead_letter_topic = dead_letter_topic
         self._commit = commit
         self._failed = failed
-        self._waiting: asyncio.Queue[Sequence[Record]] = asyncio.Queue(maxsize=1)
-        self._closing = asyncio.Event()
+        self._given: Sequence[Record] | None = None
+        self._closing = False
+        self._awake = asyncio.Event()
+        """Something was given, or this worker is to end."""
         self._sending: asyncio.Task[None] | None = None
         self._in_hand: asyncio.Future[Any] | None = None
         self._since_checkpoint = 0
+        # Looked up once: finding a metric by its labels takes longer than counting.
+        name = stage.name
+        self._process_seconds = metrics.PROCESS_SECONDS.labels(name)
+        self._acknowledge_seconds = metrics.ACKNOWLEDGE_SECONDS.labels(name)
+        self._batch_records = metrics.BATCH_RECORDS.labels(name)
+        self._records = metrics.RECORDS.labels(name, str(partition.partition))
+        self._record_bytes = metrics.RECORD_BYTES.labels(name)
+        self._stage_seconds = metrics.STAGE_SECONDS.labels(name)
         # Spread over the second half of the interval: saving takes a thread, and all at once would take them all.
         spread = 0.5 + partition.partition * _GOLDEN % 1 / 2
         self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds * spread
@@ -66,16 +77,18 @@ class PartitionWorker:
     @property
     def free(self) -> bool:
         """Whether another batch may be given."""
-        return self._waiting.empty() and not self._closing.is_set()
+        return self._given is None and not self._closing
 
     def give(self, records: Sequence[Record]) -> None:
         """Hand over the next records; only when free."""
-        self._waiting.put_nowait(records)
+        assert self.free, f"{self.partition}: expected to be given one batch at a time"
+        self._given = records
+        self._awake.set()
         self.position = records[-1].offset + 1
 
     async def finish(self) -> None:
         """End after the batch in hand and checkpoint; `done` is then the offset to go on from."""
-        self._closing.set()
+        self._close()
         await asyncio.shield(self._task)
 
     async def save(self) -> None:
@@ -85,7 +98,7 @@ class PartitionWorker:
 
     async def abandon(self) -> None:
         """End with nothing saved. Waits for the thread, which cannot be stopped, but not for acknowledgements."""
-        self._closing.set()
+        self._close()
         for task in (self._task, self._sending):
             if task is not None:
                 task.cancel()
@@ -106,41 +119,37 @@ class PartitionWorker:
 
     async def _next_batch(self) -> Sequence[Record] | None:
         """The next records; nothing when it is time to look at the clock; None when closing."""
-        if self._closing.is_set():
+        if not self._awake.is_set():
+            wait = max(self._checkpoint_at - time.monotonic(), 0.001) if self._since_checkpoint else None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._awake.wait()
+        if self._closing:
             return None
-        closing = asyncio.ensure_future(self._closing.wait())
-        waiting = asyncio.ensure_future(self._waiting.get())
-        timeout = max(self._checkpoint_at - time.monotonic(), 0.001) if self._since_checkpoint else None
-        try:
-            await asyncio.wait({closing, waiting}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            closing.cancel()
-            waiting.cancel()
-        if waiting.done() and not waiting.cancelled():
-            return waiting.result()
-        return None if self._closing.is_set() else ()
+        given, self._given = self._given, None
+        self._awake.clear()
+        return given or ()
 
     async def _process(self, records: Sequence[Record]) -> Waves:
-        name = self.stage.name
-        with metrics.PROCESS_SECONDS.labels(name).time():
+        with self._process_seconds.time():
             waves = await self._in_thread(lambda: self.stage.process(records))
-        metrics.BATCH_RECORDS.labels(name).observe(len(records))
-        metrics.RECORDS.labels(name, str(self.partition.partition)).inc(len(records))
-        metrics.RECORD_BYTES.labels(name).inc(sum(len(record.value or b"") for record in records))
+        self._batch_records.observe(len(records))
+        self._records.inc(len(records))
+        self._record_bytes.inc(sum(len(record.value or b"") for record in records))
         self._since_checkpoint += len(records)
         return waves
 
     async def _send(self, waves: Waves, records: Sequence[Record]) -> None:
         name = self.stage.name
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
-        with metrics.ACKNOWLEDGE_SECONDS.labels(name).time():
+        with self._acknowledge_seconds.time():
             for wave in [letters, *waves.waves]:
                 if wave:
                     await self._log.send(wave)
                     _count(name, wave)
         for rejection in waves.rejected:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
-        metrics.STAGE_SECONDS.labels(name).observe(max(time.time() - records[0].timestamp / 1000, 0.0))
+        self._stage_seconds.observe(max(time.time() - records[0].timestamp / 1000, 0.0))
         self.done = records[-1].offset + 1
 
     async def _acknowledged(self) -> None:
@@ -166,6 +175,10 @@ class PartitionWorker:
         labels = (name, str(self.partition.partition))
         metrics.CHECKPOINT_TIME.labels(*labels).set_to_current_time()
         metrics.REPLAY.labels(*labels).set(self.done - offset)
+
+    def _close(self) -> None:
+        self._closing = True
+        self._awake.set()
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         self._in_hand = asyncio.get_running_loop().run_in_executor(self._executor, call)

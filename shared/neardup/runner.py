@@ -62,6 +62,7 @@ class Runner(Listener):
         make_stage: Callable[[Partition], Stage],
         settings: Settings,
         dead_letter_topic: str,
+        patience: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.phase = Phase.STARTING
@@ -71,6 +72,7 @@ class Runner(Listener):
         self._make_stage = make_stage
         self._settings = settings
         self._dead_letter_topic = dead_letter_topic
+        self._patience = patience
         self._watchdog = Watchdog(settings.stuck_seconds, clock)
         self._workers: dict[Partition, PartitionWorker] = {}
         self._resting: dict[Partition, tuple[Stage, int]] = {}
@@ -82,7 +84,9 @@ class Runner(Listener):
 
     async def run(self) -> None:
         """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
-        self._consumer = await self._log.consumer(self._topic, self._group, self, instance=self._settings.instance)
+        self._consumer = await self._log.consumer(
+            self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
+        )
         watching = asyncio.create_task(self._watch())
         try:
             while not self._stopping.is_set():

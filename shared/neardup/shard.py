@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from neardup.answers import Answers, split_pairs, write_answers
 from neardup.holder import Buckets, Holder, Permuted
 from neardup.log import Output, Record
-from neardup.owners import owners_among, owners_of
+from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
-from neardup.probes import Probes, read_probes
+from neardup.probes import Probes, concatenated, read_probes
 from neardup.psm import Psm
 from neardup.routing import Routing
 from neardup.settings import Settings
@@ -23,6 +23,7 @@ from neardup.types import BatchId
 
 _PAIRS: Final = 32_000
 """In a message of answers: 512 KB."""
+_NO_PAIRS: Final = [(np.empty(0, np.uint64), np.empty(0, np.uint64))]
 _SNAPSHOT_EVERY: Final = 8
 """A snapshot is written when an eighth of the slice is new: then it costs each key eight writes at most."""
 _SMALL: Final = 1 << 20
@@ -53,6 +54,7 @@ class Shard(Stage):
     def open(self, directory: Path) -> int | None:
         """What the snapshot says, else the start of the log."""
         directory.mkdir(parents=True, exist_ok=True)
+        self._holder.warm_up()
         self._path = directory / "slice"
         if self._path.exists():
             self._next = self._saved = self._holder.load(self._path)
@@ -96,9 +98,7 @@ class Shard(Stage):
         query, found = self._holder.probe_and_insert(probes, epoch)
         if not query.size:
             return
-        owners = owners_of(query, self._owners)
-        for owner in owners_among(query, self._owners):
-            chosen = owners == owner
+        for owner, chosen in rows_by_owner(query, self._owners):
             pairs.setdefault(owner, []).append((query[chosen], found[chosen]))
 
     def _outputs(
@@ -107,10 +107,8 @@ class Shard(Stage):
         pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]],
     ) -> list[Output]:
         outputs = []
-        nothing = np.empty(0, np.uint64)
         for owner, done in sorted(batches.items()):
-            some = pairs.get(owner, [(nothing, nothing)])
-            query, found = (np.concatenate(column) for column in zip(*some, strict=True))
+            query, found = (concatenated(column) for column in zip(*pairs.get(owner, _NO_PAIRS), strict=True))
             pieces = split_pairs(query.size, _PAIRS)
             for piece in pieces:
                 # Done is said with the last piece: a batch is complete when all its matches are there.

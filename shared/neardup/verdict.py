@@ -1,16 +1,19 @@
 """A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`."""
 
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 import msgpack
 import orjson
 
 from neardup.types import Kind, PageRef, Relation, Verdict
 
+_values: Final = attrgetter(*Verdict.__slots__)
+
 
 def write_verdict(verdict: Verdict, form: str) -> bytes:
     """Encode for the verdicts topic; `form` is "json" or "msgpack"."""
-    fields: dict[str, Any] = {name: getattr(verdict, name) for name in Verdict.__slots__}
+    fields: dict[str, Any] = dict(zip(Verdict.__slots__, _values(verdict), strict=True))
     for name in ("duplicate_of", "first_of_group"):
         reference = fields[name]
         fields[name] = None if reference is None else {"url": reference.url, "document": reference.document}

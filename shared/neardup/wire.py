@@ -34,7 +34,7 @@ SCHEMAS: Final[dict[str, int]] = {
     "registrations": 2,
     "skipped": 1,
     "probes": 1,
-    "answers": 1,
+    "answers": 2,
     "questions": 1,
     "evidence": 1,
     "control": 1,
@@ -99,7 +99,7 @@ def _body(envelope: Any, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
         raise WrongKind(f"expected a {_either(kinds)} message, got {_preview(got.encode())}")
     if version != SCHEMAS[got]:
         raise WrongVersion(f"expected {got!r} schema {SCHEMAS[got]}, got {version}; upgrade the older side")
-    if not all(isinstance(name, str) for name in body):
+    if {*map(type, body)} - {str}:
         raise Corrupt("expected a map with names of text")
     return got, body
 
@@ -107,7 +107,9 @@ def _body(envelope: Any, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
 def _pack_array(value: Any) -> msgpack.ExtType:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"cannot send a {type(value).__name__}")
-    array: NDArray[Any] = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+    array: NDArray[Any] = value
+    if array.dtype not in _CODES or not array.flags.c_contiguous:
+        array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
         raise TypeError(f"arrays on the wire have 1 dimension, or 2 and some columns, not shape {array.shape}")
     if array.size > MAX_ELEMENTS:

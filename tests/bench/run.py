@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "deploy" / "kafka"), str(ROOT / "deploy")]
 
 from tests.bench.result import Result  # noqa: E402
 
-NAMES = ("runner", "features", "index", "pipeline")
+NAMES = ("runner", "features", "index", "pipeline", "cluster")
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """What the runner costs: 1 KB records through a stage that copies them, against a bare aiokafka loop.
 
-Both read the same topic and write to another with the same partitions, with an idempotent lz4 producer, and end
-when everything is acknowledged and committed. They take turns, and the best of each counts. The bare loop is the
-fastest that keeps nothing safe: getmany, one `send` a record, never a wait for an acknowledgement before the end.
+Both read the same topic and write to another with the same partitions, with an idempotent producer that
+compresses alike, and end when everything is acknowledged and committed. They take turns, and the best of each counts.
+The bare loop is the fastest that keeps nothing safe: getmany, one `send` a record, never a wait for an acknowledgement
+before the end.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ async def _measure(settings: Settings, count: int, rounds: int) -> tuple[float, 
     source, target, letters = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("source", "target", "letters"))
     await log.create_topics([TopicSpec(source, PARTITIONS), TopicSpec(target, PARTITIONS), TopicSpec(letters, 1)])
     draw = random.Random(1)
-    # Half random, half text-like: lz4 has something to do, as it has with real messages.
+    # Half random, half text-like: compression has something to do, as it has with real messages.
     payloads = [draw.randbytes(RECORD_BYTES // 2) + b"neardup " * (RECORD_BYTES // 16) for _ in range(1000)]
     for start in range(0, count, 20_000):
         batch = [Output(source, n % PARTITIONS, b"%d" % n, payloads[n % 1000]) for n in range(start, start + 20_000)]
@@ -77,7 +78,7 @@ async def _bare(settings: Settings, source: str, target: str, group: str, count:
         bootstrap_servers=settings.broker,
         enable_idempotence=True,
         acks="all",
-        compression_type="lz4",
+        compression_type=settings.compression,
         max_batch_size=2**20,
         linger_ms=5,
     )

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
 from neardup.kernels import comparing, sketch_keys
 from neardup.packed_sketch import sample_values, spots_of
 from neardup.sketch import super_shingles
@@ -27,7 +26,7 @@ def sketches(draw: st.DrawFn) -> NDArray[np.uint64]:
     return np.concatenate([packed, np.array([spot << 8 | count for spot, count in spots], np.uint64)])
 
 
-@given(st.lists(sketches(), max_size=8), st.integers(1, 4), st.data())
+@given(st.lists(sketches(), max_size=8), st.integers(1, M), st.data())
 def test_the_keys_of_packed_sketches(made: list[NDArray[np.uint64]], s: int, data: st.DataObject) -> None:
     words = np.concatenate([np.empty(0, np.uint64), *made])
     starts = np.cumsum([0, *(each.size for each in made)])
@@ -41,12 +40,12 @@ def test_the_keys_of_packed_sketches(made: list[NDArray[np.uint64]], s: int, dat
 
     assert_keys(sketch_keys.sample_keys(words, starts, rows), samples)
     assert_keys(sketch_keys.super_keys(words, starts, rows, s), [super_shingles(each, s) for each in samples])
-    bands = Filter(k=M // s, s=s)
-    low = [made[row][1 : 1 + (M + 7) // 8].astype("<u8").view(np.uint8)[:M].astype(np.uint32) for row in rows]
-    assert_keys(
-        sketch_keys.band_keys(words, starts, rows, bands.k, s),
-        [bands.keys(each) if each.size else nothing for each in low],
-    )
+    low = [made[row][1 : 1 + (M + 7) // 8].astype("<u8").view(np.uint8)[:M].tolist() for row in rows]
+    found, sizes = sketch_keys.band_keys(words, starts, rows, M // s, s)
+    bands = [(band, *each[band * s : band * s + s]) for each in low if each for band in range(M // s)]
+    assert sizes.tolist() == [M // s if each else 0 for each in low]
+    assert len(found) == len(bands)
+    assert len(set(zip(found.tolist(), bands, strict=True))) == len(set(bands)) == len(set(found.tolist()))
     found, sizes = sketch_keys.spot_keys(words, starts, rows)
     bags = [spots_of(made[row]) for row in rows if made[row].size]
     assert sizes[sizes > 0].tolist() == [bag.size for bag in bags if bag.size]

@@ -50,9 +50,9 @@ async def settle() -> None:
 async def test_senders_at_once_share_a_request_and_the_next_ones_the_next() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
-    first = [asyncio.create_task(lane.send(outputs(value))) for value in (b"a", b"b")]
+    first = [lane.send(outputs(value)) for value in (b"a", b"b")]
     await settle()
-    second = [asyncio.create_task(lane.send(outputs(value))) for value in (b"c", b"d")]
+    second = [lane.send(outputs(value)) for value in (b"c", b"d")]
     await settle()
     assert producer.sent == [[b"a", b"b"]]
     producer.acknowledgements[0].set_result(None)
@@ -67,7 +67,7 @@ async def test_senders_at_once_share_a_request_and_the_next_ones_the_next() -> N
 async def test_a_send_is_over_when_its_last_batch_is_acknowledged() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
-    sending = asyncio.create_task(lane.send(outputs(b"1", b"2", b"3", b"4")))
+    sending = lane.send(outputs(b"1", b"2", b"3", b"4"))
     await settle()
     producer.acknowledgements[0].set_result(None)
     await settle()
@@ -80,9 +80,9 @@ async def test_a_send_is_over_when_its_last_batch_is_acknowledged() -> None:
 async def test_nothing_overtakes_a_batch_that_was_lost() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
-    lost = asyncio.create_task(lane.send(outputs(b"a")))
+    lost = lane.send(outputs(b"a"))
     await settle()
-    behind = asyncio.create_task(lane.send(outputs(b"b")))
+    behind = lane.send(outputs(b"b"))
     await settle()
     producer.acknowledgements[0].set_exception(OSError("gone"))
     for task in (lost, behind):
@@ -90,7 +90,7 @@ async def test_nothing_overtakes_a_batch_that_was_lost() -> None:
             await task
     assert producer.sent == [[b"a"]]
     # And the lane is of use again.
-    later = asyncio.create_task(lane.send(outputs(b"c")))
+    later = lane.send(outputs(b"c"))
     await settle()
     producer.acknowledgements[1].set_result(None)
     await later
@@ -99,7 +99,7 @@ async def test_nothing_overtakes_a_batch_that_was_lost() -> None:
 async def test_a_sender_that_gave_up_does_not_stop_the_others() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
-    gone, stays = (asyncio.create_task(lane.send(outputs(value))) for value in (b"a", b"b"))
+    gone, stays = (lane.send(outputs(value)) for value in (b"a", b"b"))
     await settle()
     gone.cancel()
     await settle()

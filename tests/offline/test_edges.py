@@ -13,7 +13,7 @@ from neardup.offline.edges import find_edges
 from neardup.packed_sketch import compare
 from neardup.types import Relation
 from tests.documents import document, shingles
-from tests.offline.passes import gathered, match_of, options, pairs_of, settled
+from tests.offline.made_runs import gathered, match_of, options, pairs_of, settled
 
 
 def test_the_first_with_a_sketch_is_kept_of_copies_on_any_level(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.gathered import Gathered
 from neardup.offline.index import build_index, moment_of
 from neardup.offline.index_reader import FILE, Entry, IndexReader
+from neardup.offline.recluster import gathered
 from neardup.types import DocumentId
 from tests.documents import document, utf8
-from tests.offline.made_passes import run_pass, write_results
+from tests.offline.by_hand import run_pass, write_results
 
 HOSTILE = [
     "http://a.example/'; DROP TABLE documents; --",
@@ -82,7 +83,10 @@ def test_the_index_says_what_a_dictionary_says(
         for each in rows:
             entry = index.entry(id_of(each))
             assert entry is not None
-            assert {name: getattr(entry, name) for name in each} == each
+            assert {name: getattr(entry, name) for name in each if name != "representative_url"} == {
+                name: value for name, value in each.items() if name != "representative_url"
+            }
+            assert index.url_of(each["representative"]) == rows[int(each["representative"][2:])]["url"]
             members = [other for other in rows if other["cluster"] == each["cluster"]]
             by_url: dict[str, list[dict[str, Any]]] = {}
             for member in members:
@@ -113,6 +117,11 @@ def test_a_hostile_url_is_a_url_like_any_other(tmp_path: Path, url: str) -> None
         assert [entry.url for entry in index.documents_of(url)] == [url]
         assert [entry.url for entry in index.urls_in("0:0", 10)] == ["http://b.example/", url]
         assert index.documents_of(url + "'") == []
+
+
+def test_a_document_that_is_named_and_missing_is_a_clear_error(tmp_path: Path) -> None:
+    with indexed(tmp_path, []) as index, pytest.raises(CorruptState, match="expected the document 0:7"):
+        index.url_of("0:7")
 
 
 def test_what_is_no_text_is_an_unknown_url(tmp_path: Path) -> None:
@@ -147,11 +156,11 @@ def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) 
     copy = document(1, 1, tokens="tokens 0:0")
     other = document(2, 2)
     run_pass(tmp_path, [first, copy, other])
-    with IndexReader(tmp_path / "results" / FILE) as index:
+    with IndexReader(tmp_path / "clusters" / FILE) as index:
         entries = [index.entry(each.id) for each in (first, copy, other)]
     known = [entry for entry in entries if isinstance(entry, Entry)]
     assert [entry.kept for entry in known] == ["0:0", "0:0", "0:2"]
-    documents = Gathered(tmp_path / "documents")
+    documents = gathered(tmp_path / "clusters")
     assert [documents.document(entry.row) for entry in known] == [first.id, copy.id, other.id]
     assert [documents.document(entry.kept_row) for entry in known] == [first.id, first.id, other.id]
 

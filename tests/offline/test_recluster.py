@@ -15,10 +15,11 @@ from neardup.decision import Thresholds
 from neardup.document_batches import Settled
 from neardup.errors import StateError, WrongState
 from neardup.offline.corpus import Corpus
-from neardup.offline.recluster import recluster, start_anew
+from neardup.offline.recluster import recluster, source_directory, start_anew
+from neardup.offline.sources import make_source
 from neardup.types import Document, Relation
 from tests.documents import document, shingles
-from tests.offline.passes import (
+from tests.offline.made_runs import (
     AllPairs,
     add_file,
     clusters_in,
@@ -151,17 +152,33 @@ def test_runs_over_parts_end_as_one_run_over_all(batches: list[list[Settled]], r
         assert results_in(directory / "parts") == results_in(directory / "whole")
 
 
+@settings(max_examples=15, deadline=None)
+@given(crawls())
+def test_the_sources_of_pairs_go_on_as_well(batches: list[list[Settled]]) -> None:
+    names = ("shingles", "hamming", "bands", "supers", "spots")
+    choices = options(pair_sources=names)
+    with TemporaryDirectory() as name:
+        for part in ("parts", "whole"):
+            directory = Path(name) / part
+            corpus, out = Corpus(str(directory / "corpus")), directory / "out"
+            whole = [[each for batch in batches for each in batch]]
+            for batch in filter(None, batches if part == "parts" else whole):
+                add_file(corpus, batch)
+                sources = [make_source(each, source_directory(out, each), choices) for each in names]
+                recluster(corpus, out, choices, sources)
+        assert results_in(Path(name) / "parts") == results_in(Path(name) / "whole")
+
+
 def test_followers_of_a_document_that_is_kept_no_more_are_led_anew(tmp_path: Path) -> None:
-    text = shingles(1, 300)
-    some = [
-        document(1, text, content="c"),
-        *(document(n, np.concatenate([text[:280], shingles(n, 20)])) for n in (2, 3)),
-    ]
-    run(tmp_path, settled(some))
+    stream = shingles(1, 500)
+    windows = {1: (100, 400), 2: (50, 350), 3: (115, 415), 4: (160, 460)}
+    some = [document(place, stream[slice(*window)], content=f"{place}") for place, window in windows.items()]
+    thresholds = Thresholds(resemblance=0.55)
+    run(tmp_path, settled(some), thresholds=thresholds)
     assert set(clusters_in(tmp_path).values()) == {"0:1"}
-    # The same bytes as the first, read otherwise.
-    run(tmp_path, settled([document(0, 7, content="c")]))
-    assert clusters_in(tmp_path) == {"0:0": "0:0", "0:1": "0:0", "0:2": "0:2", "0:3": "0:2"}
+    # The same bytes as the first, read otherwise: what it led has no edge to them, and is a chain without it.
+    run(tmp_path, settled([document(0, 7, content="1")]), thresholds=thresholds)
+    assert clusters_in(tmp_path) == {"0:0": "0:0", "0:1": "0:0", "0:2": "0:2", "0:3": "0:2", "0:4": "0:4"}
 
 
 class Killed(BaseException):
@@ -183,7 +200,7 @@ def test_a_run_killed_at_any_step_goes_on_from_there(tmp_path: Path) -> None:
     batches = [settled(documents[:5]), settled(documents[5:])]
     steps = steps_of(batches, tmp_path / "whole")
     assert {phase for phase, _, _ in steps} == {
-        "gather", "copies", "pairs shingles", "edges", "clusters", "overturned", "results",
+        "gather", "copies", "pairs shingles", "edges", "clusters", "overturned", "results", "index",
     }  # fmt: skip
     for number in range(len(steps)):
         directory = tmp_path / str(number)

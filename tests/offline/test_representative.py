@@ -8,7 +8,7 @@ from neardup.offline.copies import find_copies
 from neardup.offline.large_clusters import warnings_of
 from neardup.offline.representative import representatives
 from tests.documents import document, shingles
-from tests.offline.passes import gathered, settled
+from tests.offline.made_runs import gathered, settled
 
 URLS = ["http://a.example/long/path", "https://b.example/longer/path", "http://c.example/", "HTTPS://d.example/path"]
 

@@ -19,13 +19,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from neardup.errors import OverLimit
+from neardup.offline.changes import ChangeSummary
 from neardup.offline.findings import Lookup, SimilarTo
 from neardup.offline.queries import Queries
 from neardup.types import Page
 from neardup_services.api import make_api
 from neardup_services.openapi import DESCRIPTION, LARGEST_LIMIT
 from tests.documents import LONG_URLS, text_of
-from tests.offline.made_passes import SIGNATURES, THRESHOLDS, document_of, place_in, run_pass
+from tests.offline.by_hand import document_of, queries_in, run_pass
 from tests.offline.test_index import HOSTILE
 from tests.services.schemas import problems
 from tests.services.workers import BIN
@@ -50,7 +51,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def known(state: Path) -> Queries:
-    return Queries(place_in(state), SIGNATURES, THRESHOLDS)
+    return queries_in(state)
 
 
 async def ask(app: web.Application, method: str, path: str, **more: Any) -> tuple[int, Any]:
@@ -185,7 +186,7 @@ async def test_a_page_over_the_limits_of_reading_is_refused() -> None:
 
 @pytest.mark.parametrize("path", ["/lookup?url=a", "/moved?url=a", "/changes", "/changes?url=a", "/similar"])
 async def test_before_the_first_pass_the_service_is_not_available(tmp_path: Path, path: str) -> None:
-    app = make_api(Queries(place_in(tmp_path), SIGNATURES, THRESHOLDS))
+    app = make_api(queries_in(tmp_path))
     post = path == "/similar"
     given = {"data": html(STORY), "headers": {"Content-Type": "text/html"}} if post else {}
     status, body = await ask(app, "POST" if post else "GET", path, **given)
@@ -243,28 +244,36 @@ def test_nothing_but_questions_can_be_asked() -> None:
 # Running
 
 
-async def test_a_slow_question_does_not_hold_up_the_others(known: Queries) -> None:
-    """A question that waits for another one can only end if both run at once."""
-    other_answered = threading.Event()
+class Slow(Queries):
+    """Whose slow questions end only when a fast one was answered: that is, if they run side by side."""
 
-    class Slow(Queries):
-        def __init__(self) -> None:
-            pass
+    def __init__(self) -> None:
+        self._answered = threading.Event()
 
-        def lookup(self, url: str, limit: int = 1) -> Lookup | None:
-            if url == "slow":
-                assert other_answered.wait(30)
-            else:
-                other_answered.set()
-            return None
+    def lookup(self, url: str, limit: int = 1) -> Lookup | None:
+        if url == "slow":
+            assert self._answered.wait(10)
+        else:
+            self._answered.set()
+        return None
 
+    def changes(self) -> ChangeSummary:
+        assert self._answered.wait(10)
+        return ChangeSummary(0, 0, {}, [], [])
+
+
+@pytest.mark.parametrize(("path", "times", "expected"), [("/lookup?url=slow", 1, 404), ("/changes", 50, 200)])
+async def test_slow_questions_do_not_hold_up_the_others(path: str, times: int, expected: int) -> None:
     async with TestClient(TestServer(make_api(Slow()))) as client:
 
-        async def status(url: str) -> int:
-            async with client.get(f"/lookup?url={url}") as answer:
+        async def status(path: str) -> int:
+            async with client.get(path) as answer:
                 return answer.status
 
-        assert [*await asyncio.gather(status("slow"), status("fast"))] == [404, 404]
+        waiting = [asyncio.create_task(status(path)) for _ in range(times)]
+        await asyncio.sleep(0.1)
+        assert await status("/lookup?url=fast") == 404
+        assert set(await asyncio.gather(*waiting)) == {expected}
 
 
 @pytest.fixture
@@ -298,7 +307,7 @@ def test_the_command_serves_notices_a_new_pass_and_ends_cleanly(
     question = f"{address}/lookup?url={quote(LONG_URLS[1], safe='')}"
     assert get(question)[0] == 503
     (directory / "clusters").mkdir()
-    (directory / "clusters" / "index.sqlite.new").write_bytes((state / "results" / "index.sqlite").read_bytes())
+    (directory / "clusters" / "index.sqlite.new").write_bytes((state / "clusters" / "index.sqlite").read_bytes())
     (directory / "clusters" / "index.sqlite.new").rename(directory / "clusters" / "index.sqlite")
     status, body = get(question)
     assert (status, body["url"]) == (200, LONG_URLS[1])

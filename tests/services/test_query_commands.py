@@ -4,18 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from neardup.offline.gathered import Gathered
-from neardup.offline.options import Options
-from neardup.offline.sources import ShingleSource
-from neardup.settings import Settings
 from neardup.types import Page
 from neardup_services.cli import main
 from tests.documents import text_of
-from tests.offline.made_passes import document_of, run_pass
+from tests.offline.by_hand import document_of, run_pass
 from tests.offline.test_index import HOSTILE
 
 STORY = text_of(1, 300)
@@ -39,15 +34,12 @@ def answer(*arguments: object, text: bytes | None = None) -> Any:
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pass as `recluster` leaves it, but for postings."""
+    """A page under many urls, one of which shows another one later."""
     directory = tmp_path_factory.mktemp("state")
     urls = ["http://a.example/", "http://b.example/", *(url for url in HOSTILE if url)]
     pages = [Page(url, text=" ".join(STORY), fetched_at="2026-01-01T00:00:00Z") for url in urls]
     pages.append(Page("http://a.example/", text=" ".join(text_of(2, 300)), fetched_at="2026-01-02T00:00:00Z"))
     run_pass(directory, [document_of(number, page) for number, page in enumerate(pages)])
-    (directory / "results" / "work").mkdir()
-    (directory / "documents").rename(directory / "results" / "work" / "gathered")
-    (directory / "results").rename(directory / "clusters")
     return directory
 
 
@@ -113,10 +105,7 @@ def test_a_file_that_is_not_there_is_a_clear_error(state: Path) -> None:
     assert "cannot read it" in done.output
 
 
-def test_a_text_is_compared_through_the_postings_of_the_pass(state: Path) -> None:
-    gathered = Gathered(state / "clusters" / "work" / "gathered")
-    source = ShingleSource(state / "clusters" / "work" / "sources" / "shingles", Options.of(Settings()))
-    source.postings.add(gathered, np.ones(len(gathered), np.bool_), source.keys_of, 1 << 20)
+def test_a_text_is_compared_with_what_is_known(state: Path) -> None:
     text = " ".join(["just", *STORY]).encode()
     (found,) = answer("similar", "-", "--state", state, text=text)["documents"]
     assert (found["url"], found["relation"], found["cluster"]) == ("http://a.example/", "same-shingles", "0:0")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 import orjson
@@ -11,12 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neardup.offline.passing import RESULTS
 from neardup.offline.queries import Queries
 from neardup.offline.wording import printable
 from neardup.settings import Settings
-
-RESULTS: Final = "clusters"
-"""Folder of the state directory where the pass leaves its results."""
 
 state_option: Callable[[Any], Any] = click.option(
     "--state", type=click.Path(path_type=Path), help="Directory with the state; else as set (NEARDUP_STATE)."

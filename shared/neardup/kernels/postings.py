@@ -127,6 +127,21 @@ def count_rarities(
 
 
 @njit(nogil=True, cache=True)
+def reach_of(counts: NDArray[np.uint16], sizes: NDArray[np.int64], needed: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The least rarity for each row beyond which it has fewer keys than it needs, common ones included."""
+    reach = np.empty(sizes.size, np.uint8)
+    for row in range(sizes.size):
+        beyond = sizes[row]
+        for how_rare in range(counts.shape[1]):
+            beyond -= np.int64(counts[row, how_rare])
+            # All that are not common, if the common ones are enough by themselves.
+            if beyond < needed[row] or how_rare == counts.shape[1] - 1:
+                reach[row] = how_rare
+                break
+    return reach
+
+
+@njit(nogil=True, cache=True)
 def expand(
     words: NDArray[np.uint64],
     start: int,

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-DIGIT = 11
+DIGIT = 12
 """Most bits that are sorted by in one go: as many stretches as can be written to side by side."""
 NEAR = 1 << 15
 """Words that fit the cache, twice."""

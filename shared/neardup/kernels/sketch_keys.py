@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import hash_words
+from neardup.kernels.hashing import hash_word, hash_words
 from neardup.kernels.shingling import sorted_ngrams
-from neardup.kernels.sketching import groups
 
 _BYTE = np.uint64(0xFF)
 _SPOT = ~_BYTE
@@ -73,22 +72,34 @@ def super_keys(
 
 
 @njit(nogil=True, cache=True)
+def _bytes(sketch: NDArray[np.uint64], start: int, count: int) -> np.uint64:
+    """So many bytes of the MIPs vector, at most 8, as a word."""
+    shift = np.uint64(8 * (start % 8))
+    word = sketch[1 + start // 8] >> shift
+    if start % 8 + count > 8:
+        word |= sketch[2 + start // 8] << (np.uint64(64) - shift)
+    return word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * count))
+
+
+@njit(nogil=True, cache=True)
 def band_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64], k: int, s: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same for k bands of s MIPs values, by the byte that is kept of each: what the stream's tables have, too."""
+    """The same for k bands of s MIPs values: the hash of a band's number and of the byte that is kept of each value."""
     sizes = np.zeros(rows.size, np.int64)
     keys = np.empty(rows.size * k, np.uint64)
-    values = np.empty(k * s, np.uint32)
     at = 0
     for i in range(rows.size):
         sketch = words[starts[rows[i]] : starts[rows[i] + 1]]
-        if sketch.size and _values(sketch) >= k * s:
-            for j in range(k * s):
-                values[j] = np.uint32(sketch[1 + j // 8] >> np.uint64(8 * (j % 8)) & _BYTE)
-            keys[at : at + k] = groups(values, k, s)
-            sizes[i] = k
-            at += k
+        if not sketch.size or _values(sketch) < k * s:
+            continue
+        for band in range(k):
+            key = np.uint64(band)
+            for start in range(band * s, band * s + s, 8):
+                key = hash_word(_bytes(sketch, start, min(8, band * s + s - start)), key)
+            keys[at] = key
+            at += 1
+        sizes[i] = k
     return keys[:at], sizes
 
 
@@ -127,12 +138,13 @@ def spot_keys(
 
 
 @njit(nogil=True, cache=True)
-def _at_modulus(sample: NDArray[np.uint64], exponent: np.uint64) -> int:
-    mask = (np.uint64(1) << exponent) - np.uint64(1)
-    count = 0
-    for value in sample:
-        count += value & mask == np.uint64(0)
-    return count
+def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many sampled shingles every row has."""
+    sizes = np.zeros(starts.size - 1, np.int64)
+    for row in range(sizes.size):
+        if starts[row + 1] > starts[row]:
+            sizes[row] = np.int64(words[starts[row]] >> np.uint64(32))
+    return sizes
 
 
 @njit(nogil=True, cache=True)
@@ -140,37 +152,43 @@ def score_samples(
     words: NDArray[np.uint64],
     starts: NDArray[np.int64],
     pairs: NDArray[np.uint64],
-    counts: NDArray[np.uint32],
     least_resemblance: float,
     least_containment: float,
     least_sampled: int,
 ) -> NDArray[np.float32]:
-    """Resemblance, or containment one way or the other, whichever is most, by sampled shingles in common.
+    """Resemblance, or containment one way or the other, whichever is most, by samples at the coarser modulus.
 
-    Sizes are those at the coarser modulus, where all that is common to both stands. -1 for pairs that reach neither of
-    the least values. Containment of a document of which fewer than `least_sampled` are left does not count.
+    -1 for pairs that reach neither of the least values. Containment of a document of which fewer than `least_sampled`
+    shingles are left does not count.
     """
     scores = np.full(pairs.size, np.float32(-1))
     for place in range(pairs.size):
-        shared = np.float64(counts[place])
         a = np.int64(pairs[place] >> np.uint64(32))
         b = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
-        if words[starts[a]] & _BYTE > words[starts[b]] & _BYTE:
-            a, b = b, a
-        coarse = np.float64(words[starts[b]] >> np.uint64(32))
-        # Most pairs share a template and little else: no look at the samples is needed.
-        if shared < least_resemblance * coarse and shared < least_containment * least_sampled:
-            continue
-        fine = np.float64(
-            _at_modulus(_sample(words[starts[a] : starts[a + 1]]), words[starts[b]] & _BYTE)
-            if words[starts[a]] & _BYTE != words[starts[b]] & _BYTE
-            else np.int64(words[starts[a]] >> np.uint64(32))
-        )
-        resemblance = shared / (fine + coarse - shared)
+        exponent = max(words[starts[a]] & _BYTE, words[starts[b]] & _BYTE)
+        mask = (np.uint64(1) << exponent) - np.uint64(1)
+        left = _sample(words[starts[a] : starts[a + 1]])
+        right = _sample(words[starts[b] : starts[b + 1]])
+        shared = 0
+        i = 0
+        j = 0
+        # What both have is divisible by either modulus.
+        while i < left.size and j < right.size:
+            x = left[i]
+            y = right[j]
+            shared += x == y
+            i += x <= y
+            j += y <= x
+        sizes = 0
         containment = 0.0
-        for size in (fine, coarse):
+        for sample in (left, right):
+            size = 0
+            for value in sample:
+                size += value & mask == np.uint64(0)
+            sizes += size
             if size >= least_sampled:
                 containment = max(containment, shared / size)
+        resemblance = shared / (sizes - shared) if shared else 0.0
         if resemblance >= least_resemblance or containment >= least_containment:
             scores[place] = max(resemblance, containment)
     return scores

@@ -151,8 +151,13 @@ class Log(ABC):
         """
 
     @abstractmethod
-    async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> Consumer:
-        """Join a group. `instance` keeps the member's place over restarts where the log knows how to."""
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> Consumer:
+        """Join a group. `instance` keeps the member's place over restarts where the log knows how to.
+
+        `patience`: records may be held back for so many seconds so that more of them come at once.
+        """
 
     @abstractmethod
     async def partitions(self, topic: str) -> int:

@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 2 * 2**20
 _FETCH_LEAST_BYTES: Final = 2**18
+_FETCH_PATIENT_BYTES: Final = 2**20
 _FETCH_WAIT_MS: Final = 20
 _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
@@ -88,15 +89,21 @@ class KafkaLog(Log):
             if number is None:
                 number = await self._by_key(output)
             by_partition.setdefault((output.topic, number), []).append(output)
+        if not by_partition:
+            return
+        sent = [self._lane(topic, number).send(some) for (topic, number), some in by_partition.items()]
         try:
-            async with asyncio.TaskGroup() as group:
-                for (topic, number), some in by_partition.items():
-                    group.create_task(self._lane(topic, number).send(some))
-        except ExceptionGroup as errors:
-            first = errors.exceptions[0]
-            raise SendFailed(f"outputs were not acknowledged: {first!r}; is the broker up?") from first
+            done, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for each in sent:
+                each.cancel()  # does nothing to one that is done
+        errors = [error for each in done if (error := each.exception()) is not None]
+        if errors:
+            raise SendFailed(f"outputs were not acknowledged: {errors[0]!r}; is the broker up?") from errors[0]
 
-    async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> "KafkaConsumer":
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> "KafkaConsumer":
         await self.partitions(topic)
         session = int(self._settings.session_timeout_seconds * 1000)
         client = aiokafka.AIOKafkaConsumer(
@@ -112,8 +119,8 @@ class KafkaLog(Log):
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
             # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
             # also because a partition that was read while a fetch is under way is not in that fetch.
-            fetch_min_bytes=_FETCH_LEAST_BYTES,
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
+            fetch_min_bytes=_FETCH_PATIENT_BYTES if patience else _FETCH_LEAST_BYTES,
+            fetch_max_wait_ms=max(_FETCH_WAIT_MS, int(patience * 1000)),
         )
         member = KafkaConsumer(client, listener, self._settings)
         client.subscribe([topic], listener=member.relay)

@@ -26,15 +26,15 @@ class Lane:
         self._waiting: deque[tuple[Output, asyncio.Future[None] | None]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def send(self, outputs: Sequence[Output]) -> None:
-        """Return when all are acknowledged, in this order; raise what the client raised for any of them."""
+    def send(self, outputs: Sequence[Output]) -> asyncio.Future[None]:
+        """Done when all are acknowledged, in this order; has the exception that the client raised for any of them."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.extend((output, None) for output in outputs[:-1])
         # Those before it are in the same batch or in an earlier one.
         self._waiting.append((outputs[-1], done))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name=f"lane {self._topic}-{self._partition}")
-        await done
+        return done
 
     async def _drain(self) -> None:
         await asyncio.sleep(_GATHER_SECONDS)

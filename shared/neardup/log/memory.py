@@ -59,7 +59,9 @@ class MemoryLog(Log):
         async with self._appended:
             self._appended.notify_all()
 
-    async def consumer(self, topic: str, group: str, listener: Listener, *, instance: str = "") -> "MemoryConsumer":
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> "MemoryConsumer":
         await self.partitions(topic)
         membership = self._groups.setdefault((group, topic), _Group())
         return MemoryConsumer(self, topic, group, membership, listener)

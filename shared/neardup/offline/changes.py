@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import Final
-from urllib.parse import urlsplit
 
 from neardup.decision import Thresholds
 from neardup.offline.gathered import Gathered
+from neardup.offline.hosts import host_of
 from neardup.offline.index_reader import Entry
 from neardup.offline.likening import liken
 from neardup.types import Relation
@@ -128,14 +128,6 @@ def summarise(
         by_resemblance,
         [ChangingHost(host, urls[host], versions[host], changes[host]) for host in first],
     )
-
-
-def host_of(url: str) -> str:
-    """The host in a url, the url itself where it is malformed."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url
 
 
 def _version(entry: Entry, change: Change | None, resemblance: float | None) -> Version:

@@ -18,10 +18,11 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, NotClustered, WrongState
+from neardup.offline.copies import find_copies
 from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, place_of, url_hash
 from neardup.offline.results import CLUSTERS, CONTAINED
-from neardup.offline.rows import UNKNOWN, Rows, kept_rows
+from neardup.offline.rows import UNKNOWN, Rows
 from neardup.types import DocumentId
 
 _ROWS_AT_ONCE: Final = 1 << 14
@@ -29,13 +30,13 @@ _TABLES: Final = """
     CREATE TABLE documents (
         timestamp INTEGER, partition INTEGER, offset INTEGER, url TEXT, url_hash INTEGER, fetched_at TEXT,
         fetched INTEGER, size INTEGER, cluster TEXT, cluster_size INTEGER, relation TEXT, resemblance REAL,
-        representative TEXT, representative_url TEXT, row INTEGER, kept TEXT, kept_row INTEGER
+        representative TEXT, row INTEGER, kept TEXT, kept_row INTEGER
     );
     CREATE TABLE contained (
         partition INTEGER, offset INTEGER, in_partition INTEGER, in_offset INTEGER, containment REAL
     );
 """
-_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FILL_CONTAINED: Final = "INSERT INTO contained VALUES (?, ?, ?, ?, ?)"
 _INDEXES: Final = """
     CREATE INDEX documents_by_url ON documents (url_hash);
@@ -90,7 +91,7 @@ class _Standing:
     def __init__(self, documents: Gathered | None) -> None:
         self._documents = documents
         if documents is not None:
-            self._rows, self._kept = Rows(documents), kept_rows(documents)
+            self._rows, self._kept = Rows(documents), find_copies(documents).kept
 
     def of(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
         """Of each id its row, and name and row of the document that is kept of its copies."""
@@ -109,10 +110,10 @@ def _entries(batch: pyarrow.RecordBatch, standing: _Standing) -> Iterator[Entry]
     ids = np.stack([batch.column(name).to_numpy() for name in ("timestamp", "partition", "offset")], axis=1)
     rows = zip(*(batch.column(name).to_pylist() for name in CLUSTERS.names), strict=True)
     for row, (number, kept, kept_row) in zip(rows, standing.of(ids), strict=True):
-        timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, one_url = row
+        timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, _ = row
         yield Entry(
             timestamp, partition, offset, url, url_hash(url), fetched_at, moment_of(fetched_at, timestamp), size,
-            cluster, members, relation, resemblance, one, one_url, number, kept, kept_row,
+            cluster, members, relation, resemblance, one, number, kept, kept_row,
         )  # fmt: skip
 
 

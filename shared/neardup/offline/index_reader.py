@@ -18,6 +18,7 @@ _BY_URL: Final = """
     SELECT * FROM documents WHERE url_hash = ? AND url = ?
     ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC
 """
+_URL_OF: Final = "SELECT url FROM documents WHERE partition = ? AND offset = ?"
 _BY_ID: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ? AND timestamp = ?"
 _URLS_IN: Final = """
     SELECT * FROM documents WHERE rowid IN (
@@ -70,7 +71,6 @@ class Entry(NamedTuple):
     relation: str
     resemblance: float | None
     representative: str
-    representative_url: str
     row: int
     kept: str
     kept_row: int
@@ -123,6 +123,12 @@ class IndexReader:
         """Of a document."""
         rows = self._select(_BY_ID, document.partition, document.offset, document.timestamp)
         return next((Entry(*row) for row in rows), None)
+
+    def url_of(self, document: str) -> str:
+        """Of a document that another entry names. Raises CorruptState if there is no such document."""
+        for (url,) in self._select(_URL_OF, *place_of(document)):
+            return str(url)
+        raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
 
     def urls_in(self, cluster: str, limit: int) -> list[Entry]:
         """Of each url in a cluster the document fetched last, the last of them first."""

@@ -4,7 +4,7 @@ A file of the run before stays until that of this run takes its place: a phase c
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -60,13 +60,15 @@ class Phases:
             raise WrongState(f"{path}: expected {self._run.first} documents, got {got}: start anew with --full")
         return self._read(name)
 
-    def keep(self, name: str, find: Callable[[], Found]) -> Contents:
-        """What a phase finds (some values and some arrays): now, or before a restart."""
+    def keep(self, name: str, find: Callable[[], Found], *, writes: Sequence[Path] = ()) -> Contents:
+        """What a phase finds (some values and some arrays): now, or before a restart. `writes`: to other files."""
         if self.has(name):
             return self.repeat(name)
         started = time.perf_counter()
         values, arrays = find()
-        about = {"run": self._run, "seconds": time.perf_counter() - started, "values": values}
+        seconds = time.perf_counter() - started
+        elsewhere = sum(path.stat().st_size for path in writes)
+        about = {"run": self._run, "seconds": seconds, "elsewhere": elsewhere, "values": values}
         array_file.write(self._path(name), magic=_MAGIC, version=_VERSION, about=about, arrays=arrays)
         self._finished(name, repeated=False)
         return Contents(dict(values), dict(arrays))
@@ -86,7 +88,8 @@ class Phases:
         self._path(name).unlink(missing_ok=True)
 
     def _finished(self, name: str, *, repeated: bool) -> None:
-        self.done.append(Phase(name, self._about(name)["seconds"], self._path(name).stat().st_size, repeated))
+        about = self._about(name)
+        self.done.append(Phase(name, about["seconds"], self._path(name).stat().st_size + about["elsewhere"], repeated))
         self._progress(name, 1, 1)
 
     def _read(self, name: str) -> Contents:

@@ -18,6 +18,7 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import FILE, HOW_TO_MAKE, Entry, IndexReader
 from neardup.offline.likening import liken
 from neardup.offline.options import Options
+from neardup.offline.recluster import gathered, source_directory
 from neardup.offline.similar import Postings, check_signatures, similar_rows
 from neardup.offline.sources import ShingleSource
 from neardup.settings import Settings
@@ -30,27 +31,16 @@ MOST_SIMILAR: Final = 10
 
 
 class Place(NamedTuple):
-    """Where a pass left what the questions need. `postings` opens those of the shingles; it may raise StateError."""
+    """Where the results of a pass are, and how to open its documents and postings. Opening may raise StateError."""
 
     results: Path
-    documents: Path
+    documents: Callable[[], Gathered]
     postings: Callable[[], Postings]
 
     @classmethod
     def of(cls, directory: Path, options: Options) -> "Place":
-        """That of a pass in a directory, see `recluster`."""
-        shingles = directory / "work" / "sources" / ShingleSource.name
-
-        def postings() -> Postings:
-            found = ShingleSource(shingles, options).postings
-            if not found.rows:
-                raise NotClustered(
-                    f"{shingles}: expected the shingles of all documents, there are none; {HOW_TO_MAKE} with "
-                    f"{ShingleSource.name} among its sources"
-                )
-            return found
-
-        return cls(directory, directory / "work" / "gathered", postings)
+        """That of `recluster` in a directory."""
+        return cls(directory, lambda: gathered(directory), lambda: _postings(directory, options))
 
 
 class _Opened:
@@ -62,7 +52,7 @@ class _Opened:
 
     @cached_property
     def documents(self) -> Gathered:
-        return Gathered(self._place.documents)
+        return self._place.documents()
 
     @cached_property
     def postings(self) -> Postings:
@@ -104,7 +94,7 @@ class Queries:
                     Cluster(
                         each.cluster,
                         each.cluster_size,
-                        PageRef(each.representative_url, each.representative),
+                        PageRef(index.url_of(each.representative), each.representative),
                         [_member(other) for other in index.urls_in(each.cluster, limit)],
                     )
                     for each in {entry.cluster: entry for entry in entries}.values()
@@ -135,7 +125,8 @@ class Queries:
                     _rounded(each.document_in_text),
                 )
                 for entry, each in found
-                if entry is not None  # gathered for a pass that has not made its index yet
+                # Postings may have documents of a pass whose index is not made yet, and such as are no longer kept.
+                if entry is not None and entry.kept == entry.document
             ],
         )
 
@@ -164,12 +155,13 @@ class Queries:
 
     def changes(self) -> ChangeSummary:
         """How pages change, over all urls with several documents. Takes time by their number, once for each index."""
-        opened = self._open()
+        identity = self._open().identity
         with self._lock:
-            if self._summary is None or self._summary[0] != opened.identity:
+            if self._summary is None or self._summary[0] != identity:
                 with IndexReader(self._path) as index:
-                    summary = summarise(opened.documents, index.fetched_again(), self._thresholds)
-                self._summary = (opened.identity, summary)
+                    # Opened after the index, the documents have all of its rows, even if it has just been replaced.
+                    summary = summarise(self._open().documents, index.fetched_again(), self._thresholds)
+                self._summary = (identity, summary)
             return self._summary[1]
 
     def _open(self) -> _Opened:
@@ -185,6 +177,17 @@ class Queries:
         if opened is None or opened.identity != identity:
             opened = self._opened = _Opened(identity, self._place)
         return opened
+
+
+def _postings(directory: Path, options: Options) -> Postings:
+    shingles = source_directory(directory, ShingleSource.name)
+    postings = ShingleSource(shingles, options).postings
+    if not postings.rows:
+        raise NotClustered(
+            f"{shingles}: expected the shingles of all documents, there are none; {HOW_TO_MAKE} with "
+            f"{ShingleSource.name} among its sources"
+        )
+    return postings
 
 
 def _member(entry: Entry) -> Member:

@@ -1,4 +1,4 @@
-"""Rows of gathered documents: found by the documents' ids, and the row that has a document's sketch."""
+"""Rows of gathered documents, found by the documents' ids."""
 
 from typing import Any, Final
 
@@ -26,25 +26,6 @@ class Rows:
         wanted = _names(ids)
         places = np.minimum(np.searchsorted(self._names, wanted), self._names.size - 1)
         return np.where(self._names[places] == wanted, self._order[places], UNKNOWN)
-
-
-def kept_rows(documents: Gathered) -> NDArray[np.int64]:
-    """Of each row, the first one in the order of all pages that has the same selected shingles, and a sketch.
-
-    Same bytes make same tokens, and these the same shingles: the weakest level of identity has the other two in it.
-    Where nobody has a sketch, it is the row itself.
-    """
-    kept = np.arange(len(documents))
-    if not len(documents):
-        return kept
-    shingles = np.asarray(documents.checksums[:, 2])
-    without = np.diff(documents.starts) == 0
-    order = np.lexsort((documents.rank, without, shingles[:, 1], shingles[:, 0]))
-    ordered = shingles[order]
-    first = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
-    leaders = order[first][np.cumsum(first) - 1]
-    kept[order] = np.where(without[leaders], order, leaders)
-    return kept
 
 
 def _names(ids: NDArray[np.int64]) -> NDArray[Any]:

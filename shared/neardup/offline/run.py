@@ -1,4 +1,4 @@
-"""One run of the offline pass: copies → pairs of each source → edges → clusters → overturned → results.
+"""One run of the offline pass: copies → pairs of each source → edges → clusters → overturned → results → index.
 
 A run compares the documents that have come since the run before, with each other and with all before, and leads anew
 what they touch. The results are those of one run over everything, with one exception: a shingle that became common only
@@ -19,6 +19,8 @@ from neardup.offline.clusters import Before, Leaders, find_clusters
 from neardup.offline.copies import Copies, find_copies
 from neardup.offline.edges import Contained, Edges, find_edges
 from neardup.offline.gathered import Gathered
+from neardup.offline.index import build_index
+from neardup.offline.index_reader import FILE as INDEX_FILE
 from neardup.offline.options import Options
 from neardup.offline.overturned import Said, find_overturned, revised, said_of, to_keep
 from neardup.offline.pairs import Pairs, PairSource
@@ -26,13 +28,14 @@ from neardup.offline.phases import Found, Phases, Progress, RunKey
 from neardup.offline.report import Report
 from neardup.offline.reporting import make_report
 from neardup.offline.representative import representatives
-from neardup.offline.writing import write_clusters, write_contained, write_edges, write_overturned
+from neardup.offline.writing import FILES, write_clusters, write_contained, write_edges, write_overturned
 
 COPIES: Final = "copies"
 EDGES: Final = "edges"
 CLUSTERS: Final = "clusters"
 OVERTURNED: Final = "overturned"
 RESULTS: Final = "results"
+INDEX: Final = "index"
 
 
 class Run:
@@ -56,8 +59,8 @@ class Run:
 
     @staticmethod
     def is_finished(work: Path, run: RunKey) -> bool:
-        """Whether its results are there."""
-        return Phases(work, run, lambda phase, done, of: None).has(RESULTS)
+        """Whether all its phases are."""
+        return Phases(work, run, lambda phase, done, of: None).has(INDEX)
 
     def go(self) -> Report:
         """Do what is not done yet."""
@@ -66,6 +69,7 @@ class Run:
         leaders = self._clusters(copies, edges, touched)
         said = self._overturned(copies, leaders, contained)
         self._results(copies, leaders, edges, contained, said)
+        self._index()
         return make_report(
             self._documents,
             copies,
@@ -153,6 +157,7 @@ class Run:
     def _results(self, copies: Copies, leaders: Leaders, edges: Edges, contained: Contained, said: Said) -> None:
         rule = self._options.representative
         if self._phases.has(RESULTS) and self._phases.values(RESULTS)["representative"] != rule:
+            self._phases.drop(INDEX)
             self._phases.drop(RESULTS)
 
         def write() -> Found:
@@ -163,7 +168,14 @@ class Run:
             write_overturned(self._directory, self._documents, copies, said)
             return {"representative": rule}, {}
 
-        self._phases.keep(RESULTS, write)
+        self._phases.keep(RESULTS, write, writes=[self._directory / f"{name}.parquet" for name in FILES])
+
+    def _index(self) -> None:
+        def build() -> Found:
+            build_index(self._directory, self._documents)
+            return {}, {}
+
+        self._phases.keep(INDEX, build, writes=[self._directory / INDEX_FILE])
 
 
 def _pairs_of(source: PairSource) -> str:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.decision import Thresholds, decide
-from neardup.errors import WrongState
+from neardup.errors import NotClustered, WrongState
 from neardup.kernels.shingling import common
 from neardup.offline.gathered import Gathered
+from neardup.offline.index_reader import HOW_TO_MAKE
 from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
 from neardup.shingles import shingles_of
-from neardup.signature import Signatures
+from neardup.signature import Signatures, Sketches
 from neardup.types import Checksums, Page, Relation
 
 CONTAINS: Final = "contains"
@@ -69,10 +70,7 @@ def similar_rows(
     signature = signatures.of(page)
     if signature.sketches is None:
         return SimilarRows(signature.skipped, [])
-    _, tokens = signatures.text_and_tokens(page)
-    text = _Text(
-        np.sort(shingles_of(tokens, signatures.choices.w)), pack_sketch(signature.sketches), signature.checksums
-    )
+    text = _text_of(signatures, page, signature.sketches, signature.checksums)
     rows = _candidates(documents, postings, text, limit + _VERIFIED)
     found = [each for row in rows.tolist() if (each := _compare(documents, row, text, thresholds)).strength >= LEAST]
     found.sort(key=lambda each: (_RELATIONS.index(each.relation), -each.strength, documents.document(each.row)))
@@ -80,22 +78,31 @@ def similar_rows(
 
 
 def check_signatures(documents: Gathered, signatures: Signatures) -> None:
-    """Raises WrongState if texts cannot be compared with the documents."""
+    """Raises NotClustered if there are no documents, WrongState if texts cannot be compared with them."""
+    if not len(documents):
+        raise NotClustered(f"expected gathered documents, there are none; {HOW_TO_MAKE}")
     made_by = documents.manifest.signature_version
     if made_by != signatures.version:
         raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
 
 
 class _Text(NamedTuple):
-    """The page asked about; shingles sorted."""
+    """The page asked about; shingles sorted. `at`: how many of them a sample at each modulus 2^i could have."""
 
     shingles: NDArray[np.uint64]
+    at: NDArray[np.int64]
     sketch: NDArray[np.uint64]
     checksums: Checksums
 
-    def at(self, exponent: int) -> int:
-        """How many of its shingles a document's sample at this modulus could have."""
-        return int((self.shingles & np.uint64((1 << exponent) - 1) == 0).sum())
+
+def _text_of(signatures: Signatures, page: Page, sketches: Sketches, checksums: Checksums) -> _Text:
+    _, tokens = signatures.text_and_tokens(page)
+    shingles = np.sort(shingles_of(tokens, signatures.choices.w))
+    at, left = [], shingles
+    for exponent in range(_EXPONENTS):
+        left = left[left & np.uint64((1 << exponent) - 1) == 0]
+        at.append(left.size)
+    return _Text(shingles, np.array(at), pack_sketch(sketches), checksums)
 
 
 def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
@@ -105,8 +112,7 @@ def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int)
     if rows.size <= most:
         return rows
     headers = documents.words[documents.starts[rows]]
-    at = np.array([text.at(exponent) for exponent in range(_EXPONENTS)])
-    of_text = at[(headers & np.uint64(0xFF)).astype(np.int64)]
+    of_text = text.at[(headers & np.uint64(0xFF)).astype(np.int64)]
     of_document = (headers >> np.uint64(32)).astype(np.int64)
     # The larger of the two containments is at least the resemblance.
     share = shared / np.maximum(np.minimum(of_text, of_document), LEAST_SAMPLED)
@@ -116,7 +122,7 @@ def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int)
 def _compare(documents: Gathered, row: int, text: _Text, thresholds: Thresholds) -> SimilarRow:
     sketch = np.asarray(documents.sketch(row))
     exponent, sample = sample_values(sketch)
-    shared, of_text = common(sample, text.shingles), text.at(exponent)
+    shared, of_text = common(sample, text.shingles), int(text.at[exponent])
     whole = exponent == 0
     resemblance = shared / (of_text + sample.size - shared) if whole else compare(text.sketch, sketch).resemblance
     text_in = shared / of_text if whole or of_text >= LEAST_SAMPLED else None

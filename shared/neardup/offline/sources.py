@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.postings import PARTITIONS, count_rarities
+from neardup.kernels.postings import PARTITIONS, count_rarities, reach_of
 from neardup.kernels.sketch_keys import (
     band_keys,
     sample_keys,
+    sample_sizes,
     score_samples,
     score_spots,
     spot_keys,
@@ -28,8 +29,8 @@ from neardup.packed_sketch import LEAST_SAMPLED
 MARGIN: Final = 0.25
 """Pairs whose samples say less than the thresholds by this much are dropped: four standard deviations of the difference
 between the samples' estimate of resemblance (75 shingles or so) and that of 128 MIPs values, which decides. Containment
-is decided by the same samples; there it makes up for shingles that are ignored because they are common."""
-_ANY_RARITY: Final = 64
+is decided by the same samples: no pair is lost."""
+_ROUNDING: Final = 1e-9
 
 
 class KeySource:
@@ -73,8 +74,29 @@ class KeySource:
         """What the keys depend on beside the sketches."""
         return ""
 
+    def _needed(self, documents: Gathered) -> NDArray[np.int64] | None:
+        """For each row, how many keys it shares at least with any that it is wanted with; None: one."""
+        return None
+
     def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        return np.where(kept, _ANY_RARITY, 0).astype(np.uint8)
+        """The rarity up to which each row takes part in keys, 0 for rows that are not kept.
+
+        Rows that share n keys share one that is not among the n - 1 most frequent of either: these need not be looked
+        at. They are what the pages of a host share, most of all.
+        """
+        everywhere = np.where(kept, self._options.common.bit_length(), 0).astype(np.uint8)
+        needed = self._needed(documents)
+        if needed is None:
+            return everywhere
+        counts = np.zeros((len(documents), self._options.common.bit_length() + 1), np.uint16)
+        for number in range(PARTITIONS):
+            count_rarities(self.postings.partition(number), everywhere, self._options.common, counts)
+        reach: NDArray[np.uint8] = reach_of(counts, self._sizes(documents), needed)
+        return np.where(kept, reach, 0).astype(np.uint8)
+
+    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
+        """How many keys each row has, the common ones included."""
+        raise NotImplementedError
 
     def _score(self, documents: Gathered) -> Score:
         """How many keys a pair shares, if nothing better is known."""
@@ -82,18 +104,39 @@ class KeySource:
 
 
 class ShingleSource(KeySource):
-    """Documents with sampled shingles in common (Broder 1997). The score is their resemblance or containment."""
+    """Documents with sampled shingles in common (Broder 1997), one of them not common to many.
+
+    The score is their resemblance, or containment one way or the other, whichever is most, by the samples at the
+    coarser modulus. Pairs far below both thresholds are dropped.
+    """
 
     name = "shingles"
 
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
-    def _score(self, documents: Gathered) -> Score:
+    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
+        sizes: NDArray[np.int64] = sample_sizes(documents.words, documents.starts)
+        return sizes
+
+    def _needed(self, documents: Gathered) -> NDArray[np.int64]:
+        """What a containment needs, where a resemblance needs no less: nearly everywhere.
+
+        A small sample is of a small document, so that it is all of it: what is sampled less is larger.
+        """
+        resemblance, containment = self._least
+        contained = np.ceil(containment * LEAST_SAMPLED - _ROUNDING)
+        large = resemblance * self._sizes(documents) > contained - 1
+        return np.where(large, contained, 1).astype(np.int64)
+
+    @property
+    def _least(self) -> tuple[float, float]:
         thresholds = self._options.thresholds
-        least = thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
+        return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
+
+    def _score(self, documents: Gathered) -> Score:
         words, starts = documents.words, documents.starts
-        return lambda pairs, counts: score_samples(words, starts, pairs, counts, *least, LEAST_SAMPLED)
+        return lambda pairs, counts: score_samples(words, starts, pairs, *self._least, LEAST_SAMPLED)
 
 
 class SuperShingleSource(KeySource):
@@ -124,8 +167,7 @@ class BandSource(KeySource):
 class SpotSource(KeySource):
     """Documents whose bags of spot signatures resemble (lecture V.5.2), and share one that is not common.
 
-    The score is the resemblance of the bags; those below the threshold are dropped. Where it is t, documents that reach
-    it share a spot even when of each only the rarest are looked at: all but fewer than t of its size.
+    The score is the resemblance of the bags; pairs below the threshold are dropped.
     """
 
     name = "spots"
@@ -133,25 +175,19 @@ class SpotSource(KeySource):
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*spot_keys(documents.words, documents.starts, rows))
 
-    def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        rarest = self._options.common.bit_length()
-        counts = np.zeros((len(documents), rarest + 1), np.uint16)
-        everywhere = super()._reach(documents, kept)
-        for number in range(PARTITIONS):
-            count_rarities(self.postings.partition(number), everywhere, self._options.common, counts)
-        sizes = spot_sizes(documents.words, documents.starts)
-        needed = np.ceil(self._options.spot_resemblance * sizes - 1e-9)
-        # Left out, beginning with the most frequent, the common ones included.
-        out = sizes - counts.sum(axis=1)
-        reach = np.full(len(documents), rarest)
-        for each in range(rarest, 0, -1):
-            out += counts[:, each]
-            reach[(reach == each) & (out < needed)] -= 1
-        return np.where(kept, reach, 0).astype(np.uint8)
+    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
+        sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
+        return sizes
+
+    def _needed(self, documents: Gathered) -> NDArray[np.int64]:
+        needed: NDArray[np.int64] = np.ceil(self._options.spot_resemblance * self._sizes(documents) - _ROUNDING).astype(
+            np.int64
+        )
+        return needed
 
     def _score(self, documents: Gathered) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
-        sizes = spot_sizes(words, starts)
+        sizes = self._sizes(documents)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)
 
 

@@ -25,6 +25,7 @@ from neardup.offline.overturned import NEAR, Said, relations_to
 from neardup.offline.results import CLUSTERS, CONTAINED, EDGES, OVERTURNED
 from neardup.packed_sketch import LEAST_SAMPLED
 
+FILES: Final = ("clusters", "contained", "edges", "overturned")
 _ROWS_AT_ONCE: Final = 1 << 16
 _RELATIONS: Final = np.array([*map(str, RELATIONS), "first"], object)
 _FIRST: Final = len(RELATIONS)

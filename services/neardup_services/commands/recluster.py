@@ -1,0 +1,123 @@
+"""`neardup recluster`: the offline pass over all documents that were settled."""
+
+import importlib
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from neardup.offline.corpus import Corpus
+from neardup.offline.index import build_index
+from neardup.offline.options import Options
+from neardup.offline.passing import RESULTS, run_pass
+from neardup.offline.recluster import start_anew
+from neardup.offline.rendering import as_json, html, text
+from neardup.offline.report import Report
+from neardup.settings import PAIR_SOURCES, Settings
+from neardup_services.commands.asking import state_option
+
+EXIT_INTERRUPTED: Final = 130
+
+
+@click.command()
+@state_option
+@click.option("--corpus", "address", help="Folder or fsspec address of the corpus; else as set, or in the state.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory for the results; else `clusters` in the state.")
+@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@click.option("--sources", "names", help=f"Of pairs, joined by +: {', '.join(PAIR_SOURCES)}; else as set.")
+@click.option("--full", is_flag=True, help="Forget what runs before found, and take other settings.")
+@click.option("--json", "as_object", is_flag=True, help="The summary as one JSON object.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="File for the summary as a page of HTML.")
+def recluster(
+    state: Path | None,
+    address: str | None,
+    out: Path | None,
+    engine: str,
+    master: str,
+    names: str | None,
+    full: bool,
+    as_object: bool,
+    page: Path | None,
+) -> None:
+    """Group all documents of the corpus into clusters, and revise verdicts of the stream that turn out wrong.
+
+    The next run compares only what has come since; an interrupted one goes on where it was. Results are Parquet files
+    (clusters, contained, edges, overturned) and the index that `neardup lookup` and the like read.
+
+    Exit code 0: done; 1: it cannot be done, and why; 130: interrupted, run it again to go on.
+    """
+    settings = Settings.load(pair_sources=tuple(names.split("+"))) if names else Settings.load()
+    options = Options.of(settings)
+    state = state or settings.state
+    address = address or settings.corpus or str(state / "corpus")
+    out = out or state / RESULTS
+    if not Corpus(address).files():
+        raise click.ClickException(f"{address}: expected the files of a corpus, there are none")
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if full:
+            start_anew(out)
+        if engine == "spark":
+            report = _on_spark(address, out, options, master)
+        else:
+            with _Bars() as bars:
+                report = run_pass(address, out, options, bars.tell)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted; run it again to go on, what is done is in {out}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if page is not None:
+        page.write_text(html(report))
+    click.echo(as_json(report) if as_object else text(report))
+
+
+def _on_spark(address: str, out: Path, options: Options, master: str) -> Report:
+    try:
+        spark = importlib.import_module("neardup.offline.spark")
+    except ImportError as error:
+        raise click.ClickException(
+            f"expected pyspark for this engine: pip install 'neardup[spark]' ({error})"
+        ) from error
+    report: Report = spark.recluster_spark(address, out, options, master)
+    build_index(out)
+    return report
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+class _Bars:
+    """A bar for each phase, while it runs; none where nobody looks."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+
+    def __enter__(self) -> "_Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def tell(self, phase: str, done: int, of: int) -> None:
+        """See `recluster`."""
+        if phase not in self._tasks:
+            self._tasks[phase] = self._progress.add_task(phase)
+        self._progress.update(self._tasks[phase], completed=done, total=of)

@@ -1,0 +1,120 @@
+"""The offline pass over made documents (`made_corpus`): against peers, as it grows, and what it takes.
+
+    cluster_vs_best_peer    grouping 100K documents by 16 bands of 8 values, against the faster of datasketch and rensa
+                            doing the same with the same vectors, at the same threshold
+    default_vs_best_peer    the same documents by the default sources, shingles and fingerprints, against the same peer:
+                            more work, and more found
+    growth_exponent         the e of seconds ~ documents^e, of the whole pass by the default sources
+    bytes_per_document      that the pass keeps on disk, results included, at the largest size
+
+Grouping is all from sketches to clusters: copies, pairs, comparing, clusters. Reading the corpus and writing the
+results are not part of it, nor is making a peer's objects; they are part of the whole pass. Each size runs in a process
+of its own, whose first, small pass does not count.
+"""
+
+import multiprocessing
+import resource
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from neardup.offline.corpus import Corpus
+from neardup.offline.options import Options
+from neardup.offline.recluster import recluster, source_directory
+from neardup.offline.report import Report
+from neardup.offline.sources import make_source
+from tests.bench import cluster_peers, made_corpus
+from tests.bench.made_corpus import SIGNATURE
+from tests.bench.result import Result
+
+COMPARED: Final = 100_000
+ROUNDS: Final = 3
+DEFAULT: Final = Options(signature_version=SIGNATURE).pair_sources
+_NOT_GROUPING: Final = ("gather", "overturned", "results")
+
+
+class Measured(NamedTuple):
+    """The best of several passes: seconds of all, seconds of grouping; bytes on disk, most bytes in memory."""
+
+    seconds: float
+    grouping: float
+    disk: int
+    memory: int
+    grouped: int
+
+
+def run(*, full: bool) -> list[Result]:
+    """All of it; `full` is 100K, 400K and 1.6M documents, the default 25K, 50K and 100K."""
+    sizes = (100_000, 400_000, 1_600_000) if full else (25_000, 50_000, 100_000)
+    measured = {}
+    peers: dict[str, tuple[float, int]] = {}
+    for size in sizes:
+        made = made_corpus.make(size)
+        with tempfile.TemporaryDirectory() as directory:
+            made_corpus.write(made, Corpus(f"{directory}/corpus"))
+            measured[size] = _apart(Path(directory), DEFAULT, ROUNDS if size <= COMPARED else 1)
+            if size == COMPARED:
+                bands = _apart(Path(directory), ("bands",), ROUNDS)
+                peers = _peers(made)
+    best = min(peers, key=lambda name: peers[name][0])
+    seconds, grouped = peers[best]
+    about = f"{best}, {COMPARED:,} documents"
+    largest = measured[sizes[-1]]
+    exponent = np.polyfit(np.log(sizes), np.log([each.seconds for each in measured.values()]), 1)[0]
+    return [
+        Result("cluster_vs_best_peer", seconds / bands.grouping, "ratio", f"{about}, both by bands", goal=5),
+        Result("default_vs_best_peer", seconds / measured[COMPARED].grouping, "ratio", about),
+        Result("growth_exponent", float(exponent), "", f"{sizes} documents", goal=1.1, smaller_is_better=True),
+        Result("bytes_per_document", largest.disk / sizes[-1], "bytes", f"{sizes[-1]:,} documents"),
+        Result("grouped_by_bands", bands.grouped, "documents", f"{grouped:,} by {best}"),
+        Result("grouped_by_default", measured[COMPARED].grouped, "documents", f"{grouped:,} by {best}"),
+        *(Result(f"{name}_s", each, "s", f"{COMPARED:,} documents, grouping") for name, (each, _) in peers.items()),
+        Result("bands_s", bands.grouping, "s", f"{COMPARED:,} documents, grouping"),
+        Result("default_s", measured[COMPARED].grouping, "s", f"{COMPARED:,} documents, grouping"),
+        *(Result("documents_per_s", round(n / each.seconds), "documents/s", f"{n:,}") for n, each in measured.items()),
+        *(Result("peak_memory_mb", each.memory >> 20, "MB", f"{n:,} documents") for n, each in measured.items()),
+    ]
+
+
+def _peers(made: made_corpus.Made) -> dict[str, tuple[float, int]]:
+    """By name: the seconds of the best round, and how many documents are in a group that they did not begin."""
+    threshold = Options(signature_version=SIGNATURE).thresholds.resemblance
+    found = {}
+    for name, peer, rounds in (("rensa", cluster_peers.rensa, ROUNDS), ("datasketch", cluster_peers.datasketch, 1)):
+        runs = [peer(made.mips, threshold) for _ in range(rounds)]
+        grouped = int((runs[0][0] != np.arange(COMPARED)).sum())
+        found[name] = min(seconds for _, seconds in runs), grouped
+    return found
+
+
+def _apart(directory: Path, sources: Sequence[str], rounds: int) -> Measured:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_measure, directory, sources, rounds).result()
+
+
+def _measure(directory: Path, sources: Sequence[str], rounds: int) -> Measured:
+    with tempfile.TemporaryDirectory() as small:
+        made_corpus.write(made_corpus.make(3000), Corpus(f"{small}/corpus"))
+        _pass(Path(small) / "corpus", Path(small) / "out", sources)
+    reports = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(dir=directory) as out:
+            reports.append(_pass(directory / "corpus", Path(out), sources))
+            disk = sum(path.stat().st_size for path in Path(out).rglob("*") if path.is_file())
+    return Measured(
+        min(report.seconds for report in reports),
+        min(sum(p.seconds for p in report.phases if p.name not in _NOT_GROUPING) for report in reports),
+        disk,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
+        reports[0].documents - reports[0].clusters,
+    )
+
+
+def _pass(corpus: Path, directory: Path, names: Sequence[str]) -> Report:
+    options = Options(signature_version=SIGNATURE, pair_sources=tuple(names))
+    sources = [make_source(name, source_directory(directory, name), options) for name in names]
+    return recluster(Corpus(str(corpus)), directory, options, sources)

@@ -1,0 +1,77 @@
+"""Offline passes over a few documents, and who answers questions about them; results written by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from neardup.decision import Thresholds
+from neardup.document_batches import Settled, read_batch, write_documents
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.index import build_index
+from neardup.offline.options import Options
+from neardup.offline.queries import Place, Queries
+from neardup.offline.recluster import gathered, recluster, source_directory
+from neardup.offline.results import CLUSTERS, CONTAINED
+from neardup.offline.sources import make_source
+from neardup.packed_sketch import pack_sketch
+from neardup.signature import Signatures
+from neardup.types import Document, DocumentId, Page
+
+THRESHOLDS = Thresholds()
+SIGNATURES = Signatures()
+OPTIONS = Options(signature_version=SIGNATURES.version, pair_sources=("shingles",))
+
+
+def write_results(results: Path, clusters: Sequence[dict[str, Any]], contained: Sequence[dict[str, Any]] = ()) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    for name, rows, schema in (("clusters", clusters, CLUSTERS), ("contained", contained, CONTAINED)):
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), results / f"{name}.parquet")
+
+
+def document_of(offset: int, page: Page) -> Document:
+    """A page as a document of the stream."""
+    signature = SIGNATURES.of(page)
+    assert signature.fingerprint is not None
+    assert signature.sketches is not None
+    return Document(
+        DocumentId(1000, 0, offset),
+        page.url,
+        page.fetched_at,
+        signature.fingerprint.value,
+        signature.checksums,
+        len(page.content),
+        pack_sketch(signature.sketches),
+    )
+
+
+def run_pass(state: Path, documents: Sequence[Document]) -> Queries:
+    """A pass over these, its index, and who answers questions about it. Run again with more, it goes on."""
+    corpus = Corpus(str(state / "corpus"))
+    seen: set[bytes] = set()
+    settled = []
+    for each in sorted(documents, key=lambda document: document.id):
+        # As the stream does: the same words are sent without a sketch.
+        light = replace(each, sketch=np.empty(0, np.uint64)) if each.checksums.tokens in seen else each
+        seen.add(each.checksums.tokens)
+        settled.append(Settled(light, None))
+    end = corpus.end(0)
+    batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
+    corpus.write(CorpusFile(0, end, end), batches)
+    directory = state / "clusters"
+    sources = [make_source(name, source_directory(directory, name), OPTIONS) for name in OPTIONS.pair_sources]
+    recluster(corpus, directory, OPTIONS, sources)
+    build_index(directory, gathered(directory))
+    return queries_in(state)
+
+
+def queries_in(state: Path) -> Queries:
+    return Queries(place_in(state), SIGNATURES, THRESHOLDS)
+
+
+def place_in(state: Path) -> Place:
+    return Place.of(state / "clusters", OPTIONS)

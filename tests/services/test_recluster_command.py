@@ -1,0 +1,107 @@
+"""`neardup recluster` as people use it: after each day, with or without Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from neardup.document_batches import Settled, read_batch, write_documents
+from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.types import Page
+from neardup_services.cli import main
+from tests.documents import text_of
+from tests.offline.by_hand import SIGNATURES, document_of
+from tests.services.workers import BIN
+
+
+def page_of(number: int, story: int, changed: int) -> Page:
+    """Pages of one story differ in so many of its last words."""
+    words = text_of(story, 300)
+    words[300 - changed :] = text_of(1000 + number, changed)
+    return Page(f"http://{story}.example/{number}", html=("<p>" + " ".join(words)).encode())
+
+
+def write_day(corpus: Corpus, day: int, pages: int = 60) -> None:
+    """Stories with four pages each, none of which the stream has seen to be alike."""
+    numbers = range(day * pages, (day + 1) * pages)
+    documents = [document_of(number, page_of(number, number // 4, 5 * (number % 4))) for number in numbers]
+    settled = [Settled(document, None) for document in documents]
+    batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
+    corpus.write(CorpusFile(0, day, day), batches)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    write_day(Corpus(str(tmp_path / "state" / "corpus")), 0)
+    return tmp_path / "state"
+
+
+def recluster(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["recluster", *map(str, arguments)])
+
+
+def summary_of(*arguments: object) -> Any:
+    done = recluster("--json", *arguments)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_each_day_adds_to_the_clusters(state: Path) -> None:
+    summary = summary_of("--state", state)
+    assert (summary["documents"], summary["new_documents"], summary["clusters"]) == (60, 60, 15)
+    write_day(Corpus(str(state / "corpus")), 1)
+    summary = summary_of("--state", state)
+    assert (summary["documents"], summary["new_documents"], summary["clusters"]) == (120, 60, 30)
+    assert summary_of("--state", state)["new_documents"] == 0
+    assert summary_of("--state", state, "--full")["new_documents"] == 120
+    found = CliRunner().invoke(main, ["lookup", "http://1.example/5", "--state", str(state), "--json"])
+    assert found.exit_code == 0, found.output
+    assert "http://1.example/4" in found.stdout
+
+
+def test_the_summary_is_text_and_a_page(state: Path, tmp_path: Path) -> None:
+    done = recluster("--corpus", state / "corpus", "--out", tmp_path / "out", "--report", tmp_path / "report.html")
+    assert done.exit_code == 0, done.output
+    assert "60 documents (60 new): 15 clusters" in done.stdout
+    assert "<html" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "out" / "clusters.parquet").exists()
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["clusters"] == 15
+
+
+def test_other_sources_need_a_full_run(state: Path) -> None:
+    recluster("--state", state)
+    refused = recluster("--state", state, "--sources", "bands")
+    assert refused.exit_code == 1
+    assert "pair_sources: expected ['shingles', 'hamming'], got ['bands']" in refused.output
+    assert summary_of("--state", state, "--sources", "bands+supers", "--full")["pairs"].keys() == {"bands", "supers"}
+
+
+def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
+    empty = recluster("--state", tmp_path / "nothing")
+    assert empty.exit_code == 1
+    assert "expected the files of a corpus, there are none" in empty.output
+    unknown = recluster("--state", state, "--sources", "guesses")
+    assert unknown.exit_code == 1
+    assert "NEARDUP_PAIR_SOURCES: expected one or more of shingles" in unknown.output
+
+
+def test_ctrl_c_leaves_a_state_that_goes_on(state: Path) -> None:
+    corpus = Corpus(str(state / "corpus"))
+    command = [str(BIN / "neardup"), "recluster", "--state", str(state)]
+    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (state / "clusters" / "work" / "copies").exists() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    # It may have been quicker.
+    assert process.returncode in (130, 0)
+    assert process.returncode == 0 or "run it again to go on" in error
+    write_day(corpus, 1)
+    assert summary_of("--state", state)["clusters"] == 30
