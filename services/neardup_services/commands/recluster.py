@@ -28,7 +28,9 @@ EXIT_INTERRUPTED: Final = 130
 @state_option
 @click.option("--corpus", "address", help="Folder or fsspec address of the corpus; else as set, or in the state.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for the results; else `clusters` in the state.")
-@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="What runs the pass."
+)
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @click.option("--sources", "names", help=f"Of pairs, joined by +: {', '.join(PAIR_SOURCES)}; else as set.")
 @click.option("--full", is_flag=True, help="Forget what runs before found, and take other settings.")
