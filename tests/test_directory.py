@@ -226,3 +226,21 @@ def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
         directory.flush()
         in_memory = [directory.variants(offset)[0] is each for offset, each in enumerate(known)]
     assert in_memory == [False] * (count - stay) + [True] * stay
+
+
+def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_path: Path) -> None:
+    variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
+    with opened(tmp_path) as (store, directory):
+        directory.add(Known(variant))
+        directory.add_copy(copy)
+        directory.add(Known(other))
+        directory.demote(directory.variants(0)[0])
+        directory.forget(0, other.id, url_hash("v"))
+        directory.forget(0, other.id, url_hash("v"))
+        assert directory.documents == 2
+        directory.flush()
+        store.save(1)
+    with opened(tmp_path) as (store, directory):
+        assert directory.documents == 2
+        store.delete(b"T")
+        assert Directory(store).documents == 2

@@ -64,7 +64,7 @@ def test_every_command_is_in_the_readme_and_has_help() -> None:
 
 def test_every_command_in_the_readme_exists() -> None:
     known = {path for path, _ in commands()}
-    for found in re.findall(r"`(neardup [a-z][a-z ]*[a-z])", README):
+    for found in re.findall(r"`(neardup [a-z][a-z -]*[a-z])", README):
         assert any(found == path or found.startswith(path + " ") for path in known), found
 
 

@@ -31,6 +31,7 @@ from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
 from neardup_services.commands.serve import serve
 from neardup_services.commands.similar import similar
+from neardup_services.commands.status import status
 from neardup_services.commands.tune import tune
 from neardup_services.commands.verdicts import verdicts
 
@@ -107,8 +108,8 @@ def settings() -> None:
 
 
 for command in (
-    dedup, produce, verdicts, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve, sample,
-    score, evaluate, tune, distribution, fingerprint, explain, plan,
+    dedup, produce, verdicts, status, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve,
+    sample, score, evaluate, tune, distribution, fingerprint, explain, plan,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -44,6 +44,12 @@ PLANLESS: Final = ("skipped", "control")
 SAME_FINGERPRINT: Final = "fingerprint"
 """What found a page that no table had to find: its owner has another with the same fingerprint."""
 
+_GAUGES: Final = (
+    metrics.PENDING_DOCUMENTS,
+    metrics.PENDING_BATCHES,
+    metrics.OLDEST_PENDING,
+    metrics.DIRECTORY_DOCUMENTS,
+)
 Message = Registrations | list[SkippedPage] | Answers | tuple[int, list[Question]] | list[Evidence] | Forget | Expire
 
 
@@ -97,7 +103,7 @@ class Aggregator(Stage):
         for _, message in messages:
             self._take(message, outbox)
         self._next = records[-1].offset + 1
-        self._measure()
+        self._measure(outbox)
         return Waves([self._outputs(outbox)], rejected)
 
     def checkpoint(self) -> int:
@@ -110,6 +116,7 @@ class Aggregator(Stage):
     def close(self) -> None:
         """Release the store."""
         self._store.close()
+        metrics.withdraw((str(self._partition),), *_GAUGES)
 
     def _read(self, record: Record) -> Message:
         kind, body = wire.decode_any(record.value, KINDS)
@@ -158,8 +165,7 @@ class Aggregator(Stage):
             Output(self._topics.verdicts, None, verdict.url.encode(), write_verdict(verdict, form))
             for verdict in verdicts
         ]
-        for (kind, relation), count in Counter((each.verdict, each.relation) for each in verdicts).items():
-            metrics.VERDICTS.labels(kind, relation or "none").inc(count)
+        _count(verdicts)
         inbox, plan = self._topics.inbox, self._plan.digest
         for owner, questions in sorted(outbox.questions.items()):
             outputs += [
@@ -209,9 +215,22 @@ class Aggregator(Stage):
             latency_ms=round(now - page.id.timestamp, 3),
         )
 
-    def _measure(self) -> None:
+    def _measure(self, outbox: Outbox) -> None:
+        metrics.CANDIDATES.inc(outbox.candidates)
+        metrics.PAGE_BYTES.inc(sum(told.document.size for told in outbox.told if told.revision == 0))
+        # A page becomes a duplicate at most once.
+        metrics.DUPLICATE_BYTES.inc(sum(told.document.size for told in outbox.told if told.kind is Kind.DUPLICATE))
         joins, partition = self._owner.joins, str(self._partition)
         metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
         metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
+        metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
+
+
+def _count(verdicts: Sequence[Verdict]) -> None:
+    for (kind, relation), count in Counter((each.verdict, each.relation) for each in verdicts).items():
+        metrics.VERDICTS.labels(kind, relation or "none").inc(count)
+    for each in verdicts:
+        if each.revision == 0 and each.latency_ms is not None:
+            metrics.VERDICT_SECONDS.observe(max(each.latency_ms / 1000, 0.0))

@@ -55,6 +55,11 @@ class BucketTable:
         """Bytes of the runs and the hash table, without merges in progress."""
         return self._recent.nbytes + sum(run.nbytes for run in self._levels.runs)
 
+    @property
+    def run_count(self) -> int:
+        """Runs that a probe looks into."""
+        return len(self._levels.runs)
+
     def probe_and_insert(
         self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], now: float = 0.0
     ) -> BucketMatches:

@@ -4,9 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
+from neardup import metrics
 from neardup.aggregator import Aggregator
+from neardup.errors import record_reasons
 from neardup.featurizer import Featurizer
 from neardup.featurizing import Featurizing
 from neardup.flip_model import FlipModel, simulated_model
@@ -122,10 +125,21 @@ SERVICES = {
 }
 
 
+def _announce(name: str, plan: Plan) -> None:
+    """Counters that alerts watch begin at 0: Prometheus sees no increase in one that is first seen above it."""
+    metrics.BUILD_INFO.labels(version("neardup"), plan.signature_version, plan.digest).set(1)
+    for reason in record_reasons():
+        metrics.DEAD_LETTERS.labels(name, reason)
+    if name == "recluster":
+        for result in metrics.PASS_RESULTS:
+            metrics.PASSES.labels(result)
+
+
 def make_runner(name: str, settings: Settings, log: Log, deployment: Deployment | None = None) -> Runner:
     """The runner of a service over a log; services of one process may share what the settings make."""
     spec = SERVICES[name]
     deployment = deployment or Deployment(settings)
+    _announce(name, deployment.plan)
     return Runner(
         log=log,
         topic=spec.topic(deployment.topics),

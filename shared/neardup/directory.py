@@ -7,7 +7,8 @@ variants in the order of all pages.
     F fingerprint                    the variants, packed
     D fingerprint document           marker: a copy, a variant that was dropped, or a document that was forgotten
     C checksum of the content        the first copy with these bytes, where they are not a variant's own
-    U hash of the url, fingerprint, document      for finding a url's documents again
+    U hash of the url, fingerprint, document      for finding a url's documents again; each document has one
+    T                                how many documents there are
 
 Entries in use are kept as objects and packed when they are saved.
 """
@@ -15,6 +16,7 @@ Entries in use are kept as objects and packed when they are saved.
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgpack
@@ -23,13 +25,14 @@ import xxhash
 
 from neardup.evidence import Match
 from neardup.questions import packed_match, unpacked_match
-from neardup.store import Store
+from neardup.store import Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
 CACHED: Final = 50_000
 """Entries that stay in memory between checkpoints."""
 
 _KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
+_COUNT_KEY: Final = b"T"
 _PLACE: Final = struct.Struct(">Qqqq")
 
 
@@ -50,6 +53,9 @@ class Directory:
         self._store = store
         self._entries: dict[int, list[Known]] = {}
         self._touched: set[int] = set()
+        counted = store.get(_COUNT_KEY)
+        self.documents = sum(1 for _ in store.scan(b"U")) if counted is None else int.from_bytes(counted, "big")
+        """How many are remembered, copies included; right as long as none is added twice."""
 
     def variants(self, fingerprint: int) -> list[Known]:
         """The variants of a fingerprint, in no order. The list is the directory's own: `add` and `remove` change it."""
@@ -124,7 +130,10 @@ class Directory:
         known = self.find(fingerprint, document)
         if known is not None:
             self.demote(known)
-        self._store.delete(b"U" + url_hash + _PLACE.pack(fingerprint, *document))
+        in_index = b"U" + url_hash + _PLACE.pack(fingerprint, *document)
+        if self._store.get(in_index) is not None:
+            self._store.delete(in_index)
+            self.documents -= 1
         self._mark(fingerprint, document)
 
     def forget_contents(self, is_gone: Callable[[DocumentId], bool]) -> None:
@@ -143,6 +152,7 @@ class Directory:
             else:
                 self._store.delete(_variants_key(fingerprint))
         self._touched.clear()
+        self._store.put(_COUNT_KEY, self.documents.to_bytes(8, "big"))
         for fingerprint in list(self._entries)[: max(0, len(self._entries) - CACHED)]:
             del self._entries[fingerprint]
 
@@ -152,6 +162,13 @@ class Directory:
     def _index_url(self, document: Document) -> None:
         place = _PLACE.pack(document.fingerprint, *document.id)
         self._store.put(_url_prefix(document.url) + place, b"")
+        self.documents += 1
+
+
+def documents_in(state: Path) -> int | None:
+    """How many a saved directory remembers; None where it does not say. May be open elsewhere. Raises CorruptState."""
+    counted = peek(state, _COUNT_KEY)
+    return None if counted is None else int.from_bytes(counted, "big")
 
 
 def url_hash(url: str) -> bytes:

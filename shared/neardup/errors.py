@@ -47,6 +47,14 @@ class RecordError(NeardupError):
     reason: ClassVar[str] = "bad-record"
 
 
+def record_reasons() -> list[str]:
+    """Every reason that a dead letter may have."""
+    found: list[type[RecordError]] = [RecordError]
+    for each in found:
+        found += each.__subclasses__()
+    return sorted({each.reason for each in found})
+
+
 class InvalidPage(RecordError):
     """The record on the pages topic is not a page."""
 

@@ -25,6 +25,7 @@ from neardup.warm_up import warm_up_buckets, warm_up_slices
 _HOUR: Final = 3_600_000
 # Looked up once: finding a metric by its labels takes longer than counting.
 _EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
+_GAUGES: Final = (metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
@@ -36,7 +37,7 @@ class Holder(ABC):
         self._partition = partition
         self._ttl = settings.ttl_hours * _HOUR
         self._reported: dict[str, int] = {}
-        self._keys, self._bytes = (gauge.labels(str(partition)) for gauge in (metrics.SLICE_KEYS, metrics.SLICE_BYTES))
+        self._keys, self._bytes, self._runs = (gauge.labels(str(partition)) for gauge in _GAUGES)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -65,6 +66,10 @@ class Holder(ABC):
     def measure(self) -> None:
         """Bring the metrics up to date."""
 
+    def close(self) -> None:
+        """Report nothing any more."""
+        metrics.withdraw((str(self._partition),), *_GAUGES)
+
     def epoch_of(self, timestamp: int) -> int:
         """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
         return epoch_of(timestamp, self._ttl)
@@ -72,7 +77,7 @@ class Holder(ABC):
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
 
-    def _report(self, counts: TableCounts, keys: int, size: int) -> None:
+    def _report(self, counts: TableCounts, keys: int, size: int, runs: int) -> None:
         for event in counts.__slots__:
             total, before = getattr(counts, event), self._reported.get(event, 0)
             if total > before:
@@ -80,6 +85,7 @@ class Holder(ABC):
                 self._reported[event] = total
         self._keys.set(keys)
         self._bytes.set(size)
+        self._runs.set(runs)
 
 
 class Permuted(Holder):
@@ -117,7 +123,7 @@ class Permuted(Holder):
         return load_slice(path, self._slice, plan=self._plan, partition=self._partition)
 
     def measure(self) -> None:
-        self._report(self._slice.counts, len(self._slice), self._slice.nbytes)
+        self._report(self._slice.counts, len(self._slice), self._slice.nbytes, len(self._slice.runs))
 
 
 class Buckets(Holder):
@@ -146,4 +152,4 @@ class Buckets(Holder):
         return load_buckets(path, self._table, plan=self._plan, partition=self._partition)
 
     def measure(self) -> None:
-        self._report(self._table.counts, len(self._table), self._table.nbytes)
+        self._report(self._table.counts, len(self._table), self._table.nbytes, self._table.run_count)

@@ -43,6 +43,7 @@ class Outbox:
         self.settled: list[Settled] = []
         self.questions: dict[int, list[Question]] = {}
         self.evidence: dict[int, list[Evidence]] = {}
+        self.candidates = 0
 
 
 class Owner:
@@ -167,6 +168,7 @@ class Owner:
 
     def _inquire(self, known: Known, near: dict[int, int], outbox: Outbox) -> None:
         remote: dict[int, dict[int, int]] = {}
+        outbox.candidates += len(near)
         for candidate, found_by in near.items():
             owner = owner_of(candidate, self._owners)
             if owner == self._number:

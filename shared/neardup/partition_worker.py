@@ -66,6 +66,8 @@ class PartitionWorker:
         self._acknowledge_seconds = metrics.ACKNOWLEDGE_SECONDS.labels(name)
         self._batch_records = metrics.BATCH_RECORDS.labels(name)
         self._records = metrics.RECORDS.labels(name, str(partition.partition))
+        self._record_bytes = metrics.RECORD_BYTES.labels(name)
+        self._stage_seconds = metrics.STAGE_SECONDS.labels(name)
         # Spread over the second half of the interval: saving takes a thread, and all at once would take them all.
         spread = 0.5 + partition.partition * _GOLDEN % 1 / 2
         self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds * spread
@@ -109,7 +111,7 @@ class PartitionWorker:
             if records:
                 waves = await self._process(records)
                 await self._acknowledged()
-                self._sending = asyncio.create_task(self._send(waves, records[-1].offset + 1))
+                self._sending = asyncio.create_task(self._send(waves, records))
                 self._sending.add_done_callback(self._ended)
             if self._checkpoint_due():
                 await self._checkpoint()
@@ -133,10 +135,11 @@ class PartitionWorker:
             waves = await self._in_thread(lambda: self.stage.process(records))
         self._batch_records.observe(len(records))
         self._records.inc(len(records))
+        self._record_bytes.inc(sum(len(record.value or b"") for record in records))
         self._since_checkpoint += len(records)
         return waves
 
-    async def _send(self, waves: Waves, done: int) -> None:
+    async def _send(self, waves: Waves, records: Sequence[Record]) -> None:
         name = self.stage.name
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
         with self._acknowledge_seconds.time():
@@ -146,7 +149,8 @@ class PartitionWorker:
                     _count(name, wave)
         for rejection in waves.rejected:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
-        self.done = done
+        self._stage_seconds.observe(max(time.time() - records[0].timestamp / 1000, 0.0))
+        self.done = records[-1].offset + 1
 
     async def _acknowledged(self) -> None:
         if self._sending is not None:
@@ -168,7 +172,9 @@ class PartitionWorker:
             offset = await self._in_thread(self.stage.checkpoint)
         await self._commit(self.partition, offset)
         metrics.CHECKPOINTS.labels(name).inc()
-        metrics.CHECKPOINT_TIME.labels(name, str(self.partition.partition)).set_to_current_time()
+        labels = (name, str(self.partition.partition))
+        metrics.CHECKPOINT_TIME.labels(*labels).set_to_current_time()
+        metrics.REPLAY.labels(*labels).set(self.done - offset)
 
     def _close(self) -> None:
         self._closing = True

@@ -14,7 +14,6 @@ Deliberately absent: any knowledge of what a stage does, and any retry of a stag
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -175,9 +174,8 @@ class Runner(Listener):
             await worker.abandon()
             await self._in_thread(worker.stage.close)
         self._watchdog.forget(worker.partition)
-        for gauge in (metrics.LAG, metrics.CHECKPOINT_TIME):
-            with contextlib.suppress(KeyError):  # never set
-                gauge.remove(self._stage_name, str(worker.partition.partition))
+        labels = (self._stage_name, str(worker.partition.partition))
+        metrics.withdraw(labels, metrics.LAG, metrics.CHECKPOINT_TIME, metrics.REPLAY)
 
     async def _finished(self, worker: PartitionWorker) -> bool:
         """Whether everything that the worker did is said and saved."""

@@ -81,6 +81,10 @@ class Shard(Stage):
             self._saved, self._keys_saved = self._next, len(self._holder)
         return self._saved
 
+    def close(self) -> None:
+        """The slice is another worker's to report."""
+        self._holder.close()
+
     def _answer(
         self,
         probes: Sequence[Probes],

@@ -25,7 +25,13 @@ def save_slice(path: Path, kept: Slice, *, plan: Plan, partition: int, offset: i
     for number, run in enumerate(kept.runs):
         runs.append({"codec": codec_of(run), "epoch": run.epoch, "parts": list(run.parts())})
         arrays |= {f"{number}/{name}": np.ascontiguousarray(part) for name, part in run.parts().items()}
-    about = _about(plan, partition, offset) | {"kind": "slice", "epoch": kept.epoch, "skip": kept.skip, "runs": runs}
+    about = _about(plan, partition, offset) | {
+        "kind": "slice",
+        "epoch": kept.epoch,
+        "skip": kept.skip,
+        "runs": runs,
+        "keys": len(kept),
+    }
     array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
 
 
@@ -49,7 +55,7 @@ def load_slice(path: Path, into: Slice, *, plan: Plan, partition: int) -> int:
 def save_buckets(path: Path, kept: BucketTable, *, plan: Plan, partition: int, offset: int) -> None:
     """The same for a bucket table."""
     arrays, more = kept.parts()
-    about = _about(plan, partition, offset) | {"kind": "buckets", "table": more}
+    about = _about(plan, partition, offset) | {"kind": "buckets", "table": more, "keys": len(kept)}
     array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
 
 
@@ -59,6 +65,11 @@ def load_buckets(path: Path, into: BucketTable, *, plan: Plan, partition: int) -
     _require(path, about, plan, partition, "buckets")
     into.restore(arrays, about["table"])
     return int(about["offset"])
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What a snapshot says of itself, without its keys. Raises WrongState, CorruptState, or OSError."""
+    return array_file.read_about(path, magic=MAGIC, version=VERSION)
 
 
 def _about(plan: Plan, partition: int, offset: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, cast
 
-from rocksdict import BlockBasedOptions, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import AccessType, BlockBasedOptions, Options, Rdict, WriteBatch, WriteOptions
 
 from neardup.errors import CorruptState, WrongState
 
@@ -95,6 +95,19 @@ class Store:
     def close(self) -> None:
         """Release the files; unsaved changes are lost."""
         self._db.close()
+
+
+def peek(path: Path, key: bytes) -> bytes | None:
+    """A saved value of a store that a worker may have open. Raises CorruptState."""
+    try:
+        db = Rdict(str(path / "store"), _options(), access_type=AccessType.read_only())
+    except Exception as error:
+        raise CorruptState(f"{path}: RocksDB cannot read it: {error}") from error
+    try:
+        value: bytes | None = db.get(key)
+        return value
+    finally:
+        db.close()
 
 
 def _options() -> Options:

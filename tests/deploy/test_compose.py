@@ -15,6 +15,8 @@ import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
 import broker
+import generate
+import panels
 from neardup import metrics
 from neardup.settings import Settings, variable_of
 
@@ -160,10 +162,12 @@ def test_grafana_finds_what_is_mounted() -> None:
 
 
 def _labels_by_series() -> dict[str, set[str]]:
-    """Every series of ours with its labels."""
+    """Every series of ours with its labels, and those that Prometheus and its client make by themselves."""
+    names = ("up", "ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes")
+    of_others = {name: {"instance"} for name in names}
     suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
-    return {
-        described.name + suffix: {*metric._labelnames, *(["le"] if suffix == "_bucket" else [])}
+    return of_others | {
+        described.name + suffix: {"instance", *metric._labelnames, *(["le"] if suffix == "_bucket" else [])}
         for metric in vars(metrics).values()
         if isinstance(metric, MetricWrapperBase)
         for described in metric.describe()
@@ -177,12 +181,44 @@ def test_every_panel_asks_for_metrics_and_labels_that_exist(dashboard: Path) -> 
     targets = [target for panel in json.loads(dashboard.read_text())["panels"] for target in panel["targets"]]
     assert targets
     for target in targets:
-        used = re.findall(r"neardup_\w+", target["expr"])
+        used = re.findall(r"\b(?:neardup_|process_)\w+|\bup\b|\bALERTS\b", target["expr"])
         assert used
         assert set(used) <= series.keys()
         grouped = {label for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in group.split(", ")}
         assert grouped <= set.union(*(series[name] for name in used))
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= grouped
+
+
+def test_the_dashboards_are_those_that_their_source_makes() -> None:
+    assert {path.stem for path in DASHBOARDS} == set(panels.ALL)
+    for path in DASHBOARDS:
+        assert path.read_text() == generate.written(path.stem), "run: python deploy/grafana/generate.py"
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)
+def test_every_panel_has_a_title_a_unit_and_a_description_and_overlaps_no_other(dashboard: Path) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in json.loads(dashboard.read_text())["panels"]:
+        assert panel["title"]
+        assert panel["description"].endswith(".")
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        place = panel["gridPos"]
+        own = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert place["x"] + place["w"] <= 24
+        assert not own & taken
+        taken |= own
+
+
+def test_prometheus_has_the_rules_that_its_configuration_names() -> None:
+    (named,) = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())["rule_files"]
+    mounts = {
+        target: ROOT / source for source, target, *_ in (each.split(":") for each in SERVICES["prometheus"]["volumes"])
+    }
+    assert mounts[f"/etc/prometheus/{named}"].exists()
 
 
 def _pip_installs(text: str) -> list[list[str]]:

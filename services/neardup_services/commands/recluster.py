@@ -1,6 +1,5 @@
 """`neardup recluster`: the offline pass over all documents that were settled."""
 
-import importlib
 import signal
 import sys
 from pathlib import Path
@@ -28,7 +27,9 @@ EXIT_INTERRUPTED: Final = 130
 @state_option
 @click.option("--corpus", "address", help="Folder or fsspec address of the corpus; else as set, or in the state.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for the results; else `clusters` in the state.")
-@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="What runs the pass."
+)
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @click.option("--sources", "names", help=f"Of pairs, joined by +: {', '.join(PAIR_SOURCES)}; else as set.")
 @click.option("--full", is_flag=True, help="Forget what runs before found, and take other settings.")
@@ -80,12 +81,12 @@ def recluster(
 
 def _on_spark(address: str, out: Path, options: Options, master: str) -> Report:
     try:
-        spark = importlib.import_module("neardup.offline.spark")
+        from neardup.offline.spark import recluster_spark
     except ImportError as error:
         raise click.ClickException(
             f"expected pyspark for this engine: pip install 'neardup[spark]' ({error})"
         ) from error
-    report: Report = spark.recluster_spark(address, out, options, master)
+    report = recluster_spark(address, out, options, master)
     build_index(out)
     return report
 

@@ -131,6 +131,16 @@ class Corpus:
         except _ERRORS as error:
             raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
 
+    def documents(self, file: CorpusFile) -> int:
+        """Rows of a file. Raises StateError."""
+        path = f"{self._root}/{file.name}"
+        try:
+            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+                self._check(path, parquet)
+                return int(parquet.metadata.num_rows)
+        except _ERRORS as error:
+            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+
     def _check(self, path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
         found = parquet.schema_arrow.metadata or {}
         version: str = found.get(_VERSION_KEY, b"").decode()

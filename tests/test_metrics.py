@@ -1,0 +1,73 @@
+"""Metrics say what happened, begin where alerts need them to, and end with what they are about."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from neardup.deployment import SERVICES, make_runner
+from neardup.errors import record_reasons
+from neardup.log.memory import MemoryLog
+from neardup.settings import Settings
+from tests.documents import page, text_of
+from tests.wired import Wired
+
+SETTINGS = Settings(prefix="t", owners=1, tables=4, bands="3x4")
+
+
+def value(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Wired]:
+    wired = Wired(SETTINGS, tmp_path)
+    yield wired
+    wired.close()
+
+
+def test_bytes_of_pages_and_of_duplicates_are_counted_once(stream: Wired) -> None:
+    pages, duplicates = value("neardup_page_bytes_total"), value("neardup_duplicate_bytes_total")
+    first = page(0, text_of(1))
+    stream.take([first, page(1, text_of(1)), page(2, text_of(2))])
+    assert value("neardup_page_bytes_total") > pages
+    saved = value("neardup_duplicate_bytes_total") - duplicates
+    assert 0 < saved < value("neardup_page_bytes_total") - pages
+
+
+def test_every_first_verdict_has_a_latency(stream: Wired) -> None:
+    before = value("neardup_page_to_verdict_seconds_count")
+    stream.take([page(0, text_of(1)), page(1, text_of(2)), page(2, ["short"])])
+    assert value("neardup_page_to_verdict_seconds_count") == before + 3
+
+
+def test_candidates_are_counted(stream: Wired) -> None:
+    before = value("neardup_candidates_total")
+    stream.take([page(0, text_of(1)), page(1, [*text_of(1)[:-2], "something", "else"])])
+    assert value("neardup_candidates_total") == before + 1
+
+
+def test_gauges_of_a_partition_end_with_its_stage(tmp_path: Path) -> None:
+    stream = Wired(SETTINGS, tmp_path)
+    stream.take([page(0, text_of(1)), page(1, text_of(1)), page(2, text_of(2))])
+    assert value("neardup_directory_documents", partition="0") == 3
+    assert value("neardup_slice_keys", partition="0") == 2
+    names = ("slice_keys", "slice_bytes", "slice_runs", "directory_documents", "pending_documents", "pending_batches")
+    assert all(REGISTRY.get_sample_value(f"neardup_{name}", {"partition": "0"}) is not None for name in names)
+    stream.close()
+    assert [REGISTRY.get_sample_value(f"neardup_{name}", {"partition": "0"}) for name in names] == [None] * len(names)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_counters_that_alerts_watch_begin_at_zero(service: str, tmp_path: Path) -> None:
+    make_runner(service, Settings(state=tmp_path), MemoryLog())
+    for reason in record_reasons():
+        assert REGISTRY.get_sample_value("neardup_dead_letters_total", {"stage": service, "reason": reason}) is not None
+    assert {"invalid-page", "wrong-plan", "too-large"} <= set(record_reasons())
+
+
+async def test_a_worker_says_what_it_runs_with(tmp_path: Path) -> None:
+    make_runner("shard", Settings(state=tmp_path), MemoryLog())
+    (family,) = [each for each in REGISTRY.collect() if each.name == "neardup_build_info"]
+    assert all(sample.value == 1 and all(sample.labels.values()) for sample in family.samples)
