@@ -36,9 +36,9 @@ async def test_a_pass_says_clusters_and_overturns_a_verdict(deployment: Deployme
     crawl = [made.page for made in sample_crawl(PAGES, seed=8, mean_bytes=8000)]
     await send(settings, [*crawl, whole, part])
 
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(180):
         while True:
-            verdicts = await last_verdicts(settings, PAGES + 2)
+            verdicts = await last_verdicts(settings, PAGES + 2, 120)
             if verdicts[-1].verdict is Kind.DUPLICATE:
                 break
     told = verdicts[-1]

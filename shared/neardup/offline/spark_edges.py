@@ -112,8 +112,9 @@ def _scores(options: Options) -> dict[str, _Score]:
         options.spot_resemblance,
     )
     return {
+        # Every shingle was counted: nothing is beyond.
         "shingles": lambda words, starts, pairs, shared: score_samples(
-            words, starts, pairs, shared, *least, LEAST_SAMPLED
+            words, starts, pairs, shared, np.zeros(starts.size - 1, np.int64), *least, LEAST_SAMPLED
         ),
         "spots": lambda words, starts, pairs, shared: score_spots(
             words, starts, spot_sizes(words, starts), pairs, least_spots
