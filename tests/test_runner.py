@@ -157,6 +157,25 @@ async def test_checkpoints_come_by_time_while_idle(place: Place) -> None:
         await until(lambda: sum("checkpoint 5" in stage.events for stage in place.stages) == 2)
 
 
+async def test_a_stage_that_keeps_something_back_is_asked_again_though_nothing_new_comes(memory: Place) -> None:
+    class Slow(Copier):
+        """Says only at the third time that all it was given is safe."""
+
+        def checkpoint(self) -> int:
+            super().checkpoint()
+            return self._next if self.events.count(f"checkpoint {self._next}") >= 3 else 0
+
+    def slow(partition: Partition) -> Stage:
+        memory.stages.append(Slow(memory.target))
+        return memory.stages[-1]
+
+    async with running(memory.runner(slow)):
+        await memory.feed(10)
+        await until(lambda: [stage.events.count("checkpoint 5") for stage in memory.stages] == [3, 3])
+        await asyncio.sleep(3 * memory.settings.checkpoint_seconds)
+    assert [stage.events.count("checkpoint 5") for stage in memory.stages] == [3, 3]
+
+
 async def test_checkpoints_come_by_count(memory: Place) -> None:
     settings = replace(memory.settings, checkpoint_seconds=3600, checkpoint_records=100, poll_records=50)
     async with running(memory.runner(settings=settings)):

@@ -133,7 +133,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
     setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
 
     if name == RECLUSTER:
-        api = make_api(Queries.of(settings.state / RESULTS, settings))
+        api = make_api(Queries.of(settings.state / RESULTS, settings), most_body_bytes=settings.page_bytes)
         app.web.web_app.add_subapp("/api", api)  # type: ignore[attr-defined]
 
         @app.timer(settings.recluster_seconds)  # type: ignore[untyped-decorator]

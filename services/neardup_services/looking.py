@@ -31,7 +31,8 @@ async def records(
             found = await consumer.poll(start.mine, timeout=0.2, max_records=5000)
             for partition, some in found.items():
                 for record in some:
-                    yield record
+                    if follow or record.offset < start.ends[partition]:
+                        yield record
                 start.positions[partition] = some[-1].offset + 1
     finally:
         await consumer.close()
@@ -44,18 +45,18 @@ class _Start(Listener):
         self.mine: list[Partition] = []
         self.positions: dict[Partition, int] = {}
         self._new = new
-        self._ends: dict[Partition, int] = {}
+        self.ends: dict[Partition, int] = {}
 
     @property
     def reached(self) -> bool:
         """Whether everything that was there at the start has been read."""
-        return bool(self._ends) and all(self.positions[each] >= end for each, end in self._ends.items())
+        return bool(self.ends) and all(self.positions[each] >= end for each, end in self.ends.items())
 
     async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
         """Go to the start."""
         for partition, (first, end) in (await consumer.bounds(partitions)).items():
             self.positions[partition] = end if self._new else first
-            self._ends[partition] = end
+            self.ends[partition] = end
             consumer.seek(partition, self.positions[partition])
         self.mine = list(partitions)
 

@@ -69,9 +69,9 @@ class Passes:
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)
         version = Choices.of(settings).version
-        for outputs in await asyncio.to_thread(
-            lambda: list(unpublished(self._results, topics, version, settings.verdict_format))
-        ):
+        batches = unpublished(self._results, topics, version, settings.verdict_format)
+        while (outputs := await asyncio.to_thread(next, batches, None)) is not None:
+            self._progress("publish", 0, 1)
             await self._send(outputs)
             metrics.OVERTURNED.inc(sum(output.topic == topics.verdicts for output in outputs))
         await asyncio.to_thread(set_published, self._results)

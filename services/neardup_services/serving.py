@@ -1,13 +1,12 @@
 """A web server around the API, until a signal ends it."""
 
-import asyncio
-import signal
 from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
 
 from neardup.page import MAX_URL
+from neardup_services.looking import stop_by_signal
 
 LONGEST_REQUEST_LINE: Final = 12 * MAX_URL + 200
 """Every character of a url may take four bytes, each of them written as %XX."""
@@ -15,9 +14,7 @@ LONGEST_REQUEST_LINE: Final = 12 * MAX_URL + 200
 
 async def run_api(app: web.Application, host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM, and end what was begun. Raises OSError if it cannot listen there."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_by_signal()
     runner = web.AppRunner(app, max_line_size=LONGEST_REQUEST_LINE, max_field_size=LONGEST_REQUEST_LINE)
     await runner.setup()
     try:

@@ -77,6 +77,7 @@ class Embedded:
         self._settings = replace(
             settings,
             state=state,
+            corpus="",
             page_partitions=1,
             verdict_partitions=1,
             owners=1,

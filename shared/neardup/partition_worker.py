@@ -60,6 +60,8 @@ class PartitionWorker:
         self._sending: asyncio.Task[None] | None = None
         self._in_hand: asyncio.Future[Any] | None = None
         self._since_checkpoint = 0
+        self._behind = False
+        """Whether the stage keeps back some of what it was given: it is asked again though nothing new comes."""
         # Looked up once: finding a metric by its labels takes longer than counting.
         name = stage.name
         self._process_seconds = metrics.PROCESS_SECONDS.labels(name)
@@ -120,7 +122,8 @@ class PartitionWorker:
     async def _next_batch(self) -> Sequence[Record] | None:
         """The next records; nothing when it is time to look at the clock; None when closing."""
         if not self._awake.is_set():
-            wait = max(self._checkpoint_at - time.monotonic(), 0.001) if self._since_checkpoint else None
+            unsaved = self._since_checkpoint or self._behind
+            wait = max(self._checkpoint_at - time.monotonic(), 0.001) if unsaved else None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._awake.wait()
@@ -159,17 +162,19 @@ class PartitionWorker:
 
     def _checkpoint_due(self) -> bool:
         late = time.monotonic() >= self._checkpoint_at
-        return self._since_checkpoint >= self._settings.checkpoint_records or (late and self._since_checkpoint > 0)
+        unsaved = self._since_checkpoint > 0 or self._behind
+        return self._since_checkpoint >= self._settings.checkpoint_records or (late and unsaved)
 
     async def _checkpoint(self) -> None:
         await self._acknowledged()
         self._checkpoint_at = time.monotonic() + self._settings.checkpoint_seconds
-        if self._since_checkpoint == 0:
+        if self._since_checkpoint == 0 and not self._behind:
             return
         self._since_checkpoint = 0
         name = self.stage.name
         with metrics.CHECKPOINT_SECONDS.labels(name).time():
             offset = await self._in_thread(self.stage.checkpoint)
+        self._behind = offset < self.done
         await self._commit(self.partition, offset)
         metrics.CHECKPOINTS.labels(name).inc()
         labels = (name, str(self.partition.partition))

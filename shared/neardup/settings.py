@@ -116,7 +116,7 @@ class Settings:
 
     page_partitions: int = _setting(2, _whole(1, 10_000), "partitions of pages")
     owners: int = _setting(2, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
-    verdict_partitions: int = _setting(2, _whole(1, 10_000), "partitions of verdicts")
+    verdict_partitions: int = _setting(2, _whole(1, 10_000), "partitions of verdicts, documents and clusters")
     replication: int = _setting(1, _whole(1, 10), "copies of every topic")
     page_retention_hours: int = _setting(
         168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"
@@ -217,7 +217,9 @@ class Settings:
     )
 
     verdict_format: str = _setting("json", _choice("json", "msgpack"), "of verdicts")
-    web_host: str = _setting("127.0.0.1", _TEXT, "address of /metrics, /healthz and /readyz")
+    web_host: str = _setting(
+        "127.0.0.1", _TEXT, "address of /metrics, /healthz, /readyz and, of recluster, /api"
+    )
     web_port: int = _setting(6066, _whole(1, 65_535), "port of the same")
     log_format: str = _setting("text", _choice("text", "json"), "of log lines")
     log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")

@@ -2,6 +2,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from neardup.errors import CorruptState
 from neardup.offline.publishing import set_published, unpublished
 from neardup.topics import Topics
 from neardup.types import Kind, PageRef, Relation
@@ -50,6 +53,7 @@ def test_until_it_is_published_it_is_said_again_and_then_no_more(tmp_path: Path)
 
 def test_only_what_changed_is_said_the_next_time(tmp_path: Path) -> None:
     write_results(tmp_path, [clustered(0, 0), clustered(1, 1)], [])
+    said(tmp_path)
     set_published(tmp_path)
     write_results(tmp_path, [clustered(0, 0), clustered(1, 0), clustered(2, 2)], [overturned(1, 0)])
     clusters, verdicts = said(tmp_path)
@@ -59,6 +63,7 @@ def test_only_what_changed_is_said_the_next_time(tmp_path: Path) -> None:
 
 def test_a_verdict_taken_back_is_said_with_its_next_revision(tmp_path: Path) -> None:
     write_results(tmp_path, [clustered(0, 0), clustered(1, 0)], [overturned(1, 0)])
+    said(tmp_path)
     set_published(tmp_path)
     write_results(tmp_path, [clustered(0, 0), clustered(1, 1)], [overturned(1, None, revision=3)])
     _, [verdict] = said(tmp_path)
@@ -71,6 +76,33 @@ def test_a_url_stands_for_its_last_document_in_the_order_of_all_pages(tmp_path: 
     write_results(tmp_path, rows, [])
     clusters, _ = said(tmp_path)
     assert clusters[same]["document"] == "0:5"
+
+
+def test_what_another_pass_writes_meanwhile_is_said_the_next_time(tmp_path: Path) -> None:
+    write_results(tmp_path, [clustered(0, 0)], [])
+    saying = unpublished(tmp_path, TOPICS, "nd1", "json")
+    next(saying)
+    write_results(tmp_path, [clustered(0, 0), clustered(1, 0)], [overturned(1, 0)])
+    assert list(saying) == []
+    set_published(tmp_path)
+    clusters, [verdict] = said(tmp_path)
+    assert set(clusters) == {"http://a.example/1"}
+    assert verdict.document == "0:1"
+
+
+def test_what_was_published_and_is_torn_is_said_again(tmp_path: Path) -> None:
+    write_results(tmp_path, [clustered(0, 0)], [])
+    list(unpublished(tmp_path, TOPICS, "nd1", "json"))
+    set_published(tmp_path)
+    (tmp_path / "published" / "clusters.parquet").write_bytes(b"PAR1")
+    assert set(said(tmp_path)[0]) == {"http://a.example/0"}
+
+
+def test_torn_results_are_an_error(tmp_path: Path) -> None:
+    write_results(tmp_path, [clustered(0, 0)], [])
+    (tmp_path / "clusters.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CorruptState, match="expected results of an offline pass"):
+        said(tmp_path)
 
 
 def test_an_empty_pass_says_nothing(tmp_path: Path) -> None:

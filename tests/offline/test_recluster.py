@@ -353,3 +353,13 @@ def test_nothing_points_at_a_later_document(tmp_path: Path) -> None:
     run(tmp_path, settled([document(1, text[:150]), document(2, text)]))
     assert [row["document"] for row in rows_in(tmp_path, "contained")] == ["0:1"]
     assert said(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["clusters.parquet", "index.sqlite"])
+def test_results_that_are_gone_are_made_again(name: str, tmp_path: Path) -> None:
+    run(tmp_path, settled(chain(4)))
+    before = results_in(tmp_path)
+    (tmp_path / "out" / name).unlink()
+    recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [AllPairs()])
+    assert (tmp_path / "out" / name).exists()
+    assert results_in(tmp_path) == before

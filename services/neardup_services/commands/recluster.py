@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -10,6 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from neardup.deployment import corpus_address
 from neardup.offline.corpus import Corpus
 from neardup.offline.index import build_index
 from neardup.offline.options import Options
@@ -46,7 +48,7 @@ def recluster(
     as_object: bool,
     page: Path | None,
 ) -> None:
-    """Group all documents of the corpus into clusters, and revise verdicts of the stream that turn out wrong.
+    """Group all documents of the corpus into clusters, and list verdicts of the stream that turn out wrong.
 
     The next run compares only what has come since; an interrupted one goes on where it was. Results are Parquet files
     (clusters, contained, edges, overturned) and the index that `neardup lookup` and the like read.
@@ -55,9 +57,11 @@ def recluster(
     """
     settings = Settings.load(pair_sources=tuple(names.split("+"))) if names else Settings.load()
     options = Options.of(settings)
-    state = state or settings.state
-    address = address or settings.corpus or str(state / "corpus")
-    out = out or state / RESULTS
+    if state is not None:
+        # A state directory that is named has its own corpus.
+        settings = replace(settings, state=state, corpus="")
+    address = address or corpus_address(settings)
+    out = out or settings.state / RESULTS
     if not Corpus(address).files():
         raise click.ClickException(f"{address}: expected the files of a corpus, there are none")
     before = signal.signal(signal.SIGTERM, _interrupt)

@@ -396,7 +396,7 @@ async def _why(settings: Settings) -> str:
         return f"its certificate is not trusted: {error.verify_message}; check NEARDUP_TLS_CA"
     except ConnectionRefusedError:
         return "nobody listens there; check NEARDUP_BROKER"
-    except (KafkaError, OSError, TimeoutError) as error:
+    except (KafkaError, OSError, TimeoutError, ValueError) as error:
         return f"{error!r}; check NEARDUP_BROKER and NEARDUP_SECURITY_PROTOCOL"
     opened.close()
     return "it did not say which brokers there are; check NEARDUP_SECURITY_PROTOCOL"

@@ -7,6 +7,7 @@ readers on the JVM want them: a fingerprint is the 64 bits of its int64.
 A document may still be in several files: the stream may say it again after a crash. Its id is what tells.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ import fsspec
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from neardup.document_batches import Batch
@@ -98,10 +100,18 @@ class Corpus:
         with self._system.open(self._beside(file), "wb") as stream:
             # Sketches and checksums are random bytes: a dictionary of them has no use.
             pyarrow.parquet.write_table(table, stream, compression="zstd", use_dictionary=["relation"])
+            if isinstance(self._system, LocalFileSystem):
+                # The offset is committed when it is published: until then it must be on the disk.
+                stream.flush()
+                os.fsync(stream.fileno())
 
     def publish(self, file: CorpusFile) -> None:
         """Make a prepared file part of the corpus."""
         self._system.mv(self._beside(file), f"{self._root}/{file.name}")
+        if isinstance(self._system, LocalFileSystem):
+            directory = os.open(self._root, os.O_RDONLY)
+            os.fsync(directory)
+            os.close(directory)
 
     def discard_prepared(self, partition: int) -> None:
         """Remove what was prepared for a partition, by a worker that is gone, and never published."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from neardup.errors import CorruptState, WrongState
 from neardup.evidence import RELATIONS
 from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.durable import write_text
 from neardup.types import DocumentId
 
 FILE: Final = "gathered.json"
@@ -138,7 +139,8 @@ def gather(corpus: Corpus, directory: Path, progress: Callable[[int, int], None]
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = Gathered(directory)
-    new = [file for file in corpus.files() if file not in set(before.manifest.files)]
+    taken = set(before.manifest.files)
+    new = [file for file in corpus.files() if file not in taken]
     if not new:
         return before
     known = set(map(tuple, before.id.tolist()))
@@ -208,9 +210,7 @@ class _Appending:
             "files": files,
             "ends": [self._ends[name] for name in _VARIABLE],
         }
-        beside = self._directory / (FILE + ".new")
-        beside.write_text(json.dumps(body))
-        beside.replace(self._directory / FILE)
+        write_text(self._directory / FILE, json.dumps(body))
 
     def _put(self, name: str, values: NDArray[Any]) -> None:
         self._files[name].write(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes())

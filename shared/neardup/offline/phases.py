@@ -58,7 +58,7 @@ class Phases:
 
     def keep(self, name: str, find: Callable[[], Found], *, writes: Sequence[Path] = ()) -> Contents:
         """What a phase finds (some values and some arrays): now, or before a restart. `writes`: to other files."""
-        if self.has(name):
+        if self.has(name) and all(path.exists() for path in writes):
             return self.repeat(name)
         started = time.perf_counter()
         values, arrays = find()

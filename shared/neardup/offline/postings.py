@@ -23,6 +23,7 @@ from neardup.errors import CorruptState, WrongState
 from neardup.kernels.merging import merge_step
 from neardup.kernels.postings import PARTITIONS, count_partitions, divide, find
 from neardup.kernels.radix import sort_words
+from neardup.offline.durable import write_text
 from neardup.offline.gathered import Gathered
 
 FILE: Final = "postings.json"
@@ -103,10 +104,11 @@ class Postings:
                 runs.append(run)
             starts = np.sum([run.starts for run in runs], axis=0)
             with beside.open("wb") as file:
-                for part in pool.map(
-                    partial(_merged_partition, [run for run in runs if run.words.size]), range(PARTITIONS)
-                ):
-                    file.write(part.astype("<u8", copy=False).data)
+                merged = partial(_merged_partition, [run for run in runs if run.words.size])
+                # A few at a time: the pool would merge all of them while one is being written.
+                for number in range(0, PARTITIONS, 2 * CORES):
+                    for part in pool.map(merged, range(number, min(number + 2 * CORES, PARTITIONS))):
+                        file.write(part.astype("<u8", copy=False).data)
                 file.flush()
                 os.fsync(file.fileno())
         for path in spilled:
@@ -114,31 +116,35 @@ class Postings:
         self._finish(beside, len(documents), starts)
 
     def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64]) -> None:
-        before = self._directory / f"postings-{self.rows}"
         beside.replace(self._directory / f"postings-{rows}")
         body = {"version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist()}
-        manifest = self._directory / (FILE + ".new")
-        manifest.write_text(json.dumps(body))
-        manifest.replace(self._directory / FILE)
+        write_text(self._directory / FILE, json.dumps(body))
         self._load()
-        before.unlink(missing_ok=True)
+        for path in self._directory.glob("postings-*"):
+            if path.name != f"postings-{rows}":
+                path.unlink()
 
     def _load(self) -> None:
         path = self._directory / FILE
         if not path.exists():
             return
         try:
-            body = json.loads(path.read_text())
+            text = path.read_text()
+            body = json.loads(text)
             if body["version"] != VERSION:
                 raise WrongState(f"{path}: expected version {VERSION}, got {body['version']}")
             about, rows, starts = str(body["about"]), int(body["rows"]), np.array(body["starts"], np.int64)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptState(f"{path}: expected postings: {error!r}; delete {self._directory}") from error
         if about != self._about:
-            path.unlink()
+            return
+        data = self._directory / f"postings-{rows}"
+        if not data.exists() and path.read_text() != text:
+            # Replaced by a pass since the manifest was read.
+            self._load()
             return
         self.rows = rows
-        self._run = Run(_mapped(self._directory / f"postings-{rows}", int(starts[-1])), starts)
+        self._run = Run(_mapped(data, int(starts[-1])), starts)
 
 
 def _mapped(path: Path, count: int) -> NDArray[np.uint64]:

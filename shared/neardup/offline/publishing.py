@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
+from neardup.errors import CorruptState
 from neardup.log import Output
 from neardup.topics import Topics
 from neardup.types import Kind, PageRef, Relation, Verdict
@@ -28,7 +29,13 @@ _ROWS: Final = 1 << 14
 
 
 def unpublished(results: Path, topics: Topics, signature_version: str, form: str) -> Iterator[list[Output]]:
-    """What is to be said, some thousands at a time: clusters first, then verdicts. `form` is that of verdicts."""
+    """What is to be said, some thousands at a time: clusters first, then verdicts. `form` is that of verdicts.
+
+    Says what the results are now, whatever another pass makes of them meanwhile. Raises StateError.
+    """
+    (results / PUBLISHED).mkdir(exist_ok=True)
+    for name in (_CLUSTERS, _OVERTURNED):
+        shutil.copyfile(results / name, _next(results, name))
     for row in _rows(_new_clusters(results)):
         yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in row]
     for row in _rows(_new_verdicts(results)):
@@ -37,12 +44,13 @@ def unpublished(results: Path, topics: Topics, signature_version: str, form: str
 
 
 def set_published(results: Path) -> None:
-    """All of it was said."""
-    (results / PUBLISHED).mkdir(exist_ok=True)
+    """All that `unpublished` gave was said."""
     for name in (_CLUSTERS, _OVERTURNED):
-        beside = results / PUBLISHED / f"{name}.new"
-        shutil.copyfile(results / name, beside)
-        beside.replace(results / PUBLISHED / name)
+        _next(results, name).replace(results / PUBLISHED / name)
+
+
+def _next(results: Path, name: str) -> Path:
+    return results / PUBLISHED / f"{name}.next"
 
 
 def _new_clusters(results: Path) -> pyarrow.Table:
@@ -57,12 +65,23 @@ def _without(
     results: Path, name: str, read: Callable[[pyarrow.Table], pyarrow.Table], keys: Sequence[str]
 ) -> pyarrow.Table:
     """The rows whose keys are not among those published."""
-    table = read(pyarrow.parquet.read_table(results / name))
+    table = read(_table(_next(results, name)))
     before = results / PUBLISHED / name
     if not before.exists():
         return table
-    known = read(pyarrow.parquet.read_table(before)).select(keys)
+    try:
+        known = read(_table(before)).select(keys)
+    except CorruptState:
+        # A crash tore it. To say everything again does no harm.
+        return table
     return table.join(known, list(keys), join_type="left anti")
+
+
+def _table(path: Path) -> pyarrow.Table:
+    try:
+        return pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 
 
 def _last_of_each_url(table: pyarrow.Table) -> pyarrow.Table:
