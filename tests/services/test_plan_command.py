@@ -21,7 +21,7 @@ def test_the_designs_of_the_paper_side_by_side() -> None:
     assert ten["messages_per_page"] == 20
     assert 80 <= ten["bytes_per_page"] <= 101
     assert 40 <= ten["bytes_per_page_compressed"] <= 42
-    assert ten["shards"] == 10 * 8
+    assert ten["shards"] == 10 * 4
     assert ten["shards_compressed"] == 10 * 2
     (psm,) = [each for each in body["options"] if each["search"] == "PSM"]
     assert psm["tables"] == 1

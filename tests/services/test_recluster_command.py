@@ -95,7 +95,8 @@ def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
 def test_spark_without_pyspark_is_an_error_that_says_what_to_install(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "neardup.offline.spark", raising=False)
+    for name in [name for name in sys.modules if name.startswith("neardup.offline.spark")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     done = recluster("--state", state, "--engine", "spark")
     assert done.exit_code == 1

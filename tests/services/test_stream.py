@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
 
 from neardup.deduplicator import Deduplicator
 from neardup.log.kafka import KafkaLog
@@ -27,7 +28,11 @@ PAGES = 600
 async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
     """Pages with rising timestamps, in turn to each partition: their order is that of the list."""
     producer = AIOKafkaProducer(bootstrap_servers=settings.broker)
-    await producer.start()
+    try:
+        await producer.start()
+    except KafkaConnectionError:
+        await producer.stop()
+        raise
     topic = Topics.under(settings.prefix).pages
     for number, page in enumerate(pages, first):
         await producer.send(
