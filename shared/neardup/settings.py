@@ -217,9 +217,7 @@ class Settings:
     )
 
     verdict_format: str = _setting("json", _choice("json", "msgpack"), "of verdicts")
-    web_host: str = _setting(
-        "127.0.0.1", _TEXT, "address of /metrics, /healthz, /readyz and, of recluster, /api"
-    )
+    web_host: str = _setting("127.0.0.1", _TEXT, "address of /metrics, /healthz, /readyz and, of recluster, /api")
     web_port: int = _setting(6066, _whole(1, 65_535), "port of the same")
     log_format: str = _setting("text", _choice("text", "json"), "of log lines")
     log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")

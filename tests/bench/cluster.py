@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from neardup.bands import Filter
 from neardup.offline.corpus import Corpus
 from neardup.offline.options import Options
 from neardup.offline.recluster import recluster, source_directory
@@ -34,7 +35,7 @@ from tests.bench.result import Result
 COMPARED: Final = 100_000
 ROUNDS: Final = 3
 DEFAULT: Final = Options(signature_version=SIGNATURE).pair_sources
-_NOT_GROUPING: Final = ("gather", "overturned", "results")
+_NOT_GROUPING: Final = ("gather", "overturned", "results", "index")
 
 
 class Measured(NamedTuple):
@@ -118,6 +119,8 @@ def _measure(directory: Path, sources: Sequence[str], rounds: int) -> Measured:
 
 
 def _pass(corpus: Path, directory: Path, names: Sequence[str]) -> Report:
-    options = Options(signature_version=SIGNATURE, pair_sources=tuple(names))
+    # As many bands as the peer has: like with like.
+    bands = Filter(k=cluster_peers.BANDS, s=made_corpus.M // cluster_peers.BANDS)
+    options = Options(signature_version=SIGNATURE, pair_sources=tuple(names), bands=bands)
     sources = [make_source(name, source_directory(directory, name), options) for name in names]
     return recluster(Corpus(str(corpus)), directory, options, sources)

@@ -19,7 +19,7 @@ from neardup.offline.options import Options
 from neardup.offline.pairs import Pairs
 from neardup.packed_sketch import LEAST_SAMPLED
 
-PIECE: Final = 1 << 18
+PIECE: Final = 1 << 15
 """Pairs of a source that are compared at once, about."""
 SPOTS: Final = "spots"
 """The source whose score decides by itself: the resemblance of spot signatures."""
