@@ -70,6 +70,11 @@ class Outage:
         await asyncio.sleep(1)
         await asyncio.to_thread(self.cluster.start, node)
 
+    async def a_bad_day(self) -> None:
+        """A worker stands still, then the broker dies."""
+        await self.pause_a_worker()
+        await self.kill_the_broker()
+
     async def revive(self) -> None:
         """What an orchestrator does: a worker that ended is started again."""
         for number, worker in enumerate(self.deployment.workers[: len(self.services)]):
@@ -108,8 +113,14 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 # Killed workers are in `tests/services/test_stream.py`, too.
-IN_SHORT = [(1, Outage.pause_a_worker), (1, Outage.kill_the_broker)]
-AT_LENGTH = [*IN_SHORT, (1, Outage.kill_a_worker), (1, Outage.restart_the_broker), (3, Outage.kill_the_broker)]
+IN_SHORT = [(1, Outage.a_bad_day)]
+AT_LENGTH = [
+    (1, Outage.pause_a_worker),
+    (1, Outage.kill_a_worker),
+    (1, Outage.kill_the_broker),
+    (1, Outage.restart_the_broker),
+    (3, Outage.kill_the_broker),
+]
 
 
 @pytest.mark.parametrize(

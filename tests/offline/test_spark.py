@@ -37,7 +37,7 @@ pytestmark = [
 ]
 
 MASTER = "local[2]"
-PAGES = 3_000
+PAGES = 1_200
 
 
 @pytest.fixture(scope="module", autouse=True)
