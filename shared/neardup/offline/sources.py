@@ -1,5 +1,6 @@
 """Where pairs come from, by name: documents that share shingles, super shingles, bands or spots, or bits."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,7 @@ is decided by the same samples: no pair is lost."""
 _ROUNDING: Final = 1e-9
 
 
-class KeySource:
+class KeySource(ABC):
     """Documents that share keys of one kind. A subclass says which keys, who takes part, what a pair is worth.
 
     The postings stay, and new rows are merged in. Shingles that become common later keep the pairs found before.
@@ -67,16 +68,17 @@ class KeySource:
             progress=progress,
         )
 
+    @abstractmethod
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         """The keys of each row, one row after the other, and how many each has."""
-        raise NotImplementedError
 
     def _choices(self) -> str:
         """What the keys depend on beside the sketches."""
         return ""
 
-    def _needed(self, documents: Gathered) -> NDArray[np.int64] | None:
-        """For each row, how many keys it shares at least with any that it is wanted with; None: one."""
+    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """For each row, how many keys it has, common ones included, and how many of them it shares at least with any
+        that it is wanted with; None: one."""
         return None
 
     def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -86,18 +88,14 @@ class KeySource:
         at. They are what the pages of a host share, most of all.
         """
         everywhere = np.where(kept, self._options.common.bit_length(), 0).astype(np.uint8)
-        needed = self._needed(documents)
-        if needed is None:
+        found = self._needed(documents)
+        if found is None:
             return everywhere, np.zeros(len(documents), np.int64)
         counts = np.zeros((len(documents), self._options.common.bit_length() + 1), np.uint16)
         for number in range(PARTITIONS):
             count_rarities(self.postings.partition(number), everywhere, self._options.common, counts)
-        reach, beyond = reach_of(counts, self._sizes(documents), needed)
+        reach, beyond = reach_of(counts, *found)
         return np.where(kept, reach, 0).astype(np.uint8), beyond
-
-    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
-        """How many keys each row has, the common ones included."""
-        raise NotImplementedError
 
     def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
@@ -116,19 +114,16 @@ class ShingleSource(KeySource):
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
-    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
-        sizes: NDArray[np.int64] = sample_sizes(documents.words, documents.starts)
-        return sizes
-
-    def _needed(self, documents: Gathered) -> NDArray[np.int64]:
+    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What a containment needs, where a resemblance needs no less: nearly everywhere.
 
         A small sample is of a small document, so that it is all of it: what is sampled less is larger.
         """
         resemblance, containment = self._least
         contained = np.ceil(containment * LEAST_SAMPLED - _ROUNDING)
-        large = resemblance * self._sizes(documents) > contained - 1
-        return np.where(large, contained, 1).astype(np.int64)
+        sizes: NDArray[np.int64] = sample_sizes(documents.words, documents.starts)
+        large = resemblance * sizes > contained - 1
+        return sizes, np.where(large, contained, 1).astype(np.int64)
 
     @property
     def _least(self) -> tuple[float, float]:
@@ -176,19 +171,13 @@ class SpotSource(KeySource):
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*spot_keys(documents.words, documents.starts, rows))
 
-    def _sizes(self, documents: Gathered) -> NDArray[np.int64]:
+    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
-        return sizes
-
-    def _needed(self, documents: Gathered) -> NDArray[np.int64]:
-        needed: NDArray[np.int64] = np.ceil(self._options.spot_resemblance * self._sizes(documents) - _ROUNDING).astype(
-            np.int64
-        )
-        return needed
+        return sizes, np.ceil(self._options.spot_resemblance * sizes - _ROUNDING).astype(np.int64)
 
     def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
-        sizes = self._sizes(documents)
+        sizes = spot_sizes(words, starts)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)
 
 
