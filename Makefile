@@ -2,7 +2,7 @@
 #
 #   make demo     a sample crawl through the embedded run, no broker
 #   make test     everything, on a real Kafka
-#   make faults   the fault tests at full length: a good hour
+#   make faults   the fault tests at full length
 #   make lint     ruff and mypy
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
