@@ -31,11 +31,14 @@ $(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Two at a time: many tests wait for a broker more than they work. A file's tests stay together, as their fixtures do.
+PARALLEL ?= --numprocesses 2 --dist loadfile
+
 # A machine that can run a real broker must: a skipped integration test is then a failure.
 REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
 
 test: lint
-	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PYTEST_ARGS)
+	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 faults: $(VENV)/stamp
 	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) NEARDUP_FUZZ_RECORDS=100000 NEARDUP_FAULT_ROUNDS=10 $(BIN)/pytest -m faults $(PYTEST_ARGS)

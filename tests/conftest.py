@@ -2,6 +2,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -17,13 +18,34 @@ hypothesis_settings.register_profile("default", deadline=None, derandomize=bool(
 hypothesis_settings.load_profile("default")
 
 
+_brokers: set[str] = set()
+"""What the tests ran on, of all processes that ran some."""
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[FoundBroker]:
-    """One broker for the whole run; says which."""
+    """One broker for all tests of this process; the end of the run says which."""
     with find_broker(tmp_path_factory.mktemp("kafka")) as found:
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            print(f"\nbroker: {found.about} at {found.bootstrap}")
+        _brokers.add(found.about)
+        getattr(request.config, "workeroutput", {})["broker"] = found.about
         yield found
+
+
+class Brokers:
+    """Collects what the processes of a parallel run say."""
+
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        if about := getattr(node, "workeroutput", {}).get("broker"):
+            _brokers.add(about)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for about in sorted(_brokers):
+            terminalreporter.write_line(f"broker: {about}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`pytest_testnodedown` is a hook only where pytest-xdist is at work."""
+    config.pluginmanager.register(Brokers())
 
 
 @pytest.fixture

@@ -63,9 +63,9 @@ class Place:
             dead_letter_topic=self.letters,
         )
 
-    async def feed(self, count: int, partitions: int = 2, start: int = 0) -> None:
+    async def feed(self, count: int, partitions: int = 2, start: int = 0, size: int = 0) -> None:
         await self.log.send(
-            [Output(self.source, n % partitions, b"key", b"%d" % n) for n in range(start, start + count)]
+            [Output(self.source, n % partitions, b"key", (b"%d" % n).zfill(size)) for n in range(start, start + count)]
         )
 
     async def copied(self, count: int) -> list[Record]:
@@ -410,10 +410,10 @@ async def test_memory_in_flight_is_bounded(slow: Place) -> None:
         assert len(await slow.copied(5000)) == 5000
 
 
-async def test_batches_of_different_partitions_are_processed_in_parallel(memory: Place) -> None:
+async def test_large_batches_of_different_partitions_are_processed_in_parallel(memory: Place) -> None:
     meet = threading.Barrier(2, timeout=10)
     settings = replace(memory.settings, threads=2)
-    await memory.feed(10)
+    await memory.feed(10, size=100_000)
     async with running(memory.runner(lambda partition: Copier(memory.target, lambda _: void(meet.wait())), settings)):
         assert len(await memory.copied(10)) == 10
 

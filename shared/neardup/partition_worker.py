@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from neardup import metrics
+from neardup.crew import Crew
 from neardup.dead_letters import dead_letters
 from neardup.log import Log, Output, Partition, Record
 from neardup.settings import Settings
@@ -26,7 +26,7 @@ Commit = Callable[[Partition, int], Awaitable[None]]
 
 
 class PartitionWorker:
-    """Owns a stage between assignment and revocation. Lives on the event loop; the stage runs in the executor."""
+    """Owns a stage between assignment and revocation. Lives on the event loop; the stage runs in the crew."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PartitionWorker:
         *,
         log: Log,
         settings: Settings,
-        executor: Executor,
+        crew: Crew,
         dead_letter_topic: str,
         commit: Commit,
         failed: Callable[[BaseException], None],
@@ -49,7 +49,7 @@ class PartitionWorker:
         """The next offset whose outputs are not all acknowledged."""
         self._log = log
         self._settings = settings
-        self._executor = executor
+        self._crew = crew
         self._dead_letter_topic = dead_letter_topic
         self._commit = commit
         self._failed = failed
@@ -134,11 +134,12 @@ class PartitionWorker:
         return given or ()
 
     async def _process(self, records: Sequence[Record]) -> Waves:
+        size = sum(len(record.value or b"") for record in records)
         with self._process_seconds.time():
-            waves = await self._in_thread(lambda: self.stage.process(records))
+            waves = await self._made(self._crew.run(lambda: self.stage.process(records), size))
         self._batch_records.observe(len(records))
         self._records.inc(len(records))
-        self._record_bytes.inc(sum(len(record.value or b"") for record in records))
+        self._record_bytes.inc(size)
         self._since_checkpoint += len(records)
         return waves
 
@@ -173,7 +174,7 @@ class PartitionWorker:
         self._since_checkpoint = 0
         name = self.stage.name
         with metrics.CHECKPOINT_SECONDS.labels(name).time():
-            offset = await self._in_thread(self.stage.checkpoint)
+            offset = await self._made(self._crew.run(self.stage.checkpoint))
         self._behind = offset < self.done
         await self._commit(self.partition, offset)
         metrics.CHECKPOINTS.labels(name).inc()
@@ -185,10 +186,10 @@ class PartitionWorker:
         self._closing = True
         self._awake.set()
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        self._in_hand = asyncio.get_running_loop().run_in_executor(self._executor, call)
+    async def _made(self, call: "asyncio.Future[T]") -> T:
+        self._in_hand = call
         # Shielded: a cancelled future would hide that its thread is still at work on the stage.
-        return cast(T, await asyncio.shield(self._in_hand))
+        return await asyncio.shield(call)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -15,15 +15,14 @@ Deliberately absent: any knowledge of what a stage does, and any retry of a stag
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from neardup import metrics
+from neardup.crew import Crew
 from neardup.errors import LogError, LogGap
 from neardup.log import Consumer, Listener, Log, Partition
 from neardup.partition_worker import PartitionWorker
@@ -32,8 +31,6 @@ from neardup.stage import Stage
 from neardup.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _POLL_IDLE_SECONDS: Final = 0.25
 _POLL_BUSY_SECONDS: Final = 0.005
@@ -80,7 +77,7 @@ class Runner(Listener):
         self._stopping = asyncio.Event()
         self._error: BaseException | None = None
         self._consumer: Consumer
-        self._executor = ThreadPoolExecutor(settings.threads or os.cpu_count(), thread_name_prefix="stage")
+        self._crew = Crew(settings.threads)
 
     async def run(self) -> None:
         """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
@@ -134,7 +131,7 @@ class Runner(Listener):
         self._consumer = consumer
         for partition in self._resting.keys() - set(partitions):
             stage, _ = self._resting.pop(partition)
-            await self._in_thread(stage.close)
+            await self._crew.run(stage.close)
         for partition in partitions:
             rested = self._resting.pop(partition) if partition in self._resting else None
             stage, offset = rested or await self._open(partition)
@@ -145,7 +142,7 @@ class Runner(Listener):
                 offset,
                 log=self._log,
                 settings=self._settings,
-                executor=self._executor,
+                crew=self._crew,
                 dead_letter_topic=self._dead_letter_topic,
                 commit=self._commit,
                 failed=self._fail,
@@ -172,7 +169,7 @@ class Runner(Listener):
         else:
             # What the stage holds in memory was not all said: it must not be used again.
             await worker.abandon()
-            await self._in_thread(worker.stage.close)
+            await self._crew.run(worker.stage.close)
         self._watchdog.forget(worker.partition)
         labels = (self._stage_name, str(worker.partition.partition))
         metrics.withdraw(labels, metrics.LAG, metrics.CHECKPOINT_TIME, metrics.REPLAY)
@@ -217,7 +214,7 @@ class Runner(Listener):
 
     async def _open(self, partition: Partition) -> tuple[Stage, int]:
         stage = self._make_stage(partition)
-        offset = await self._in_thread(lambda: stage.open(self._directory(partition)))
+        offset = await self._crew.run(lambda: stage.open(self._directory(partition)))
         if offset is None:
             offset = await self._consumer.committed(partition)
         if offset is None:
@@ -269,14 +266,11 @@ class Runner(Listener):
     async def _shut_down(self) -> None:
         await self._consumer.close()
         for stage, _ in self._resting.values():
-            await self._in_thread(stage.close)
+            await self._crew.run(stage.close)
         self._resting.clear()
-        self._executor.shutdown()
+        self._crew.close()
         if self._error is None:
             self.phase = Phase.STOPPED
-
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def _directory(self, partition: Partition) -> Path:
         return self._settings.state / str(partition)
