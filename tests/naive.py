@@ -242,13 +242,14 @@ class NaiveSlice:
     def probe(self, query: int, limit: int) -> list[tuple[int, int]]:
         return near(self.epoch_of, query, self.leading, limit, self.cap)
 
-    def probe_and_insert(self, query: int, limit: int, now: float = 0) -> list[tuple[int, int]]:
+    def probe_and_insert(self, query: int, limit: int, now: float = 0, asks: bool = False) -> list[tuple[int, int]]:
         if self.ttl:
             self.epoch = max(self.epoch, int(now // (self.ttl / self.epochs)))
             alive = {key: epoch for key, epoch in self.epoch_of.items() if epoch + self.epochs + 1 > self.epoch}
             self.epoch_of = alive
         found = self.probe(query, limit)
-        self.epoch_of[query] = self.epoch
+        if not asks:
+            self.epoch_of[query] = self.epoch
         return found
 
     def forget(self, key: int) -> bool:
@@ -263,7 +264,7 @@ class NaiveBuckets:
         self.buckets: dict[int, dict[int, int]] = {}
         self.ignored = 0
 
-    def probe_and_insert(self, key: int, fingerprint: int, now: float = 0) -> list[int]:
+    def probe_and_insert(self, key: int, fingerprint: int, now: float = 0, asks: bool = False) -> list[int]:
         if self.ttl:
             self.epoch = max(self.epoch, int(now // (self.ttl / self.epochs)))
         bucket = {each: epoch for each, epoch in self.buckets.get(key, {}).items() if self.is_alive(epoch)}
@@ -272,7 +273,8 @@ class NaiveBuckets:
             self.ignored += 1
             return []
         found = sorted(bucket.keys() - {fingerprint})
-        bucket[fingerprint] = self.epoch
+        if not asks:
+            bucket[fingerprint] = self.epoch
         return found
 
     def forget(self, fingerprint: int) -> bool:

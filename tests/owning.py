@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.answers import Answers
 from neardup.bands import Filter
+from neardup.canaries import Canaries
 from neardup.decision import Thresholds
 from neardup.directory import Directory
 from neardup.joins import Joins
@@ -35,9 +36,10 @@ class Desk:
         most_candidates: int = 1000,
     ) -> None:
         self.owner = Owner(
-            Directory(store), Joins(store), number=number, owners=owners, k=K, bands=bands, thresholds=Thresholds(),
-            most_variants=most_variants, most_candidates=most_candidates,
+            Directory(store), Joins(store), Canaries(store), number=number, owners=owners, k=K, bands=bands,
+            thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
         )  # fmt: skip
+        self.store = store
         self.out = Outbox()
         self._read = 0
 

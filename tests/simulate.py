@@ -3,7 +3,8 @@
 Featurizers, shards and owners run over the in-process log. A seed decides what happens next: a worker reads some
 records, sends one more of its outputs, checkpoints, crashes (and comes back from its checkpoint, or from nothing), or
 is taken for dead: another takes its partition over while its own sends go on landing. Then the faults end, everything
-drains, and the verdicts must be those of an oracle that compares every page with all earlier ones.
+drains, and the verdicts must be those of an oracle that compares every page with all earlier ones. Canaries are planted
+all the while: the oracle knows nothing of them, and they must be found when it would find them.
 
     python -m tests.simulate --seeds 10000
 """
@@ -28,7 +29,7 @@ from neardup.log.memory import MemoryLog, MemoryRecord
 from neardup.offline.archive import Archive
 from neardup.offline.corpus import Corpus
 from neardup.offline.gathered import gather
-from neardup.page import document_id, read_page, write_page
+from neardup.page import canary_note, document_id, read_page, write_page
 from neardup.settings import Settings
 from neardup.signature import Choices, Signature, Signatures
 from neardup.stage import Stage
@@ -41,6 +42,9 @@ MOST_STEPS = 200_000
 _WORDS = [
     a + b for a in ("ka", "lo", "mi", "ru", "ta", "ve") for b in ("dor", "lin", "mas", "nor", "pet", "sun", "vik")
 ]
+
+Place = tuple[str, Partition]
+"""What a worker works at: two services may read one topic."""
 
 
 @dataclass
@@ -65,6 +69,10 @@ class Worker:
     unsent: list[list[Output]] = field(default_factory=list)
     unsaved: bool = False
 
+    @property
+    def place(self) -> Place:
+        return self.service, self.partition
+
     def close(self) -> None:
         self.stage.close()
 
@@ -82,8 +90,8 @@ class Simulation:
         self.topics = self.deployment.topics
         self.log = MemoryLog(clock=lambda: self.now)
         self.now = 1_000.0
-        self.committed: dict[Partition, int] = {}
-        self.live: dict[Partition, Worker] = {}
+        self.committed: dict[Place, int] = {}
+        self.live: dict[Place, Worker] = {}
         self.zombies: list[Worker] = []
         self.happened: Counter[str] = Counter()
         self._directory = directory
@@ -97,7 +105,7 @@ class Simulation:
             topic = spec.topic(self.topics)
             for number in range(await self.log.partitions(topic)):
                 partition = Partition(topic, number)
-                self.live[partition] = self._open(service, partition, None)
+                self.live[service, partition] = self._open(service, partition, None)
         try:
             await self._faulty_phase()
             await self._drain()
@@ -141,7 +149,7 @@ class Simulation:
         elif worker.unsaved and self.random.random() < 0.3:
             offset = worker.stage.checkpoint()
             worker.unsaved = False
-            self.committed[worker.partition] = offset
+            self.committed[worker.place] = offset
         else:
             return self._read(worker)
         return True
@@ -177,13 +185,13 @@ class Simulation:
             self.happened["state lost"] += 1
             shutil.rmtree(worker.directory, ignore_errors=True)
             directory = None
-        self.live[worker.partition] = self._open(worker.service, worker.partition, directory)
+        self.live[worker.place] = self._open(worker.service, worker.partition, directory)
 
     def _take_over(self, worker: Worker) -> None:
         """Another machine, with no state of this partition, takes it over; the old one does not know yet."""
         self.happened["takeover"] += 1
         self.zombies.append(worker)
-        self.live[worker.partition] = self._open(worker.service, worker.partition, None)
+        self.live[worker.place] = self._open(worker.service, worker.partition, None)
 
     async def _zombie_step(self, zombie: Worker) -> None:
         """It goes on sending what it has, may process what it had polled, commits nothing, and ends."""
@@ -214,21 +222,14 @@ class Simulation:
         stage = self._make_stage(service, self.deployment, partition)
         offset = stage.open(directory)
         if offset is None:
-            offset = self.committed.get(partition, 0)
+            offset = self.committed.get((service, partition), 0)
         return Worker(service, partition, stage, directory, offset)
 
     def _check(self) -> None:
-        pages, bad = self._pages()
+        pages, canaries, bad = self._pages()
         oracle = Oracle(self.settings.hamming, self.settings.bands != "none", Thresholds.of(self.settings))
         expected = oracle.ends_as(pages)
-        named: dict[tuple[str, int], Verdict] = {}
-        last: dict[str, Verdict] = {}
-        for verdict in self._verdicts():
-            plain = replace(verdict, latency_ms=None)
-            before = named.setdefault((verdict.document, verdict.revision), plain)
-            assert before == plain, f"{verdict.document} revision {verdict.revision} says two things"
-            if verdict.document not in last or verdict.revision > last[verdict.document].revision:
-                last[verdict.document] = verdict
+        last = self._last_verdicts(self.topics.verdicts)
         letters = self.log.end(Partition(self.topics.dead_letters, 0))
         assert letters >= len(bad), "a bad page got no dead letter"
         assert last.keys() == {str(page) for page in pages}, "a page got no verdict"
@@ -238,6 +239,7 @@ class Simulation:
             assert verdict.verdict == kind, f"{name}: expected {kind}, got {verdict.verdict}"
             if kind is Kind.DUPLICATE:
                 assert verdict.duplicate_of is not None
+                assert verdict.duplicate_of.document in by_name, f"{name} points at what is no page"
                 target = by_name[verdict.duplicate_of.document]
                 assert target < by_name[name], f"{name} points at a later page"
                 assert target in matches, f"{name} points at a page that it does not duplicate"
@@ -246,17 +248,47 @@ class Simulation:
                 assert worker.stage.waiting == 0, f"{worker.partition}: {worker.stage.waiting} documents still wait"
         settled = {name for name, verdict in last.items() if verdict.verdict is not Kind.SKIPPED}
         assert self._archived() == settled, "the corpus and the verdicts speak of other documents"
+        self._check_canaries(oracle, pages, canaries)
         self.happened.update(f"{verdict.verdict}" for verdict in last.values())
         self.happened["revision"] += sum(verdict.revision for verdict in last.values())
 
-    def _pages(self) -> tuple[dict[DocumentId, Signature], list[MemoryRecord]]:
-        pages, bad = {}, []
+    def _check_canaries(
+        self,
+        oracle: Oracle,
+        pages: dict[DocumentId, Signature],
+        canaries: dict[DocumentId, tuple[Signature, str]],
+    ) -> None:
+        """Each is told, elsewhere than pages are, and found if the tables let it meet the page it was made of."""
+        told = self._last_verdicts(self.topics.canaries)
+        assert told.keys() == {str(canary) for canary in canaries}, "a canary got no verdict"
+        by_name = {str(page): signature for page, signature in pages.items()}
+        for canary, (signature, note) in canaries.items():
+            verdict = told[str(canary)]
+            original = by_name[note.split(" to ")[1].partition(",")[0]]
+            if oracle.relation(signature, original) is not None:
+                assert verdict.verdict is Kind.DUPLICATE, f"{canary} was missed: {note}"
+            if verdict.duplicate_of is not None:
+                matched = by_name[verdict.duplicate_of.document]
+                assert oracle.relation(signature, matched) is not None, f"{canary} points at a page unlike it"
+            self.happened["canary found" if verdict.verdict is Kind.DUPLICATE else "canary missed"] += 1
+
+    def _pages(
+        self,
+    ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[MemoryRecord]]:
+        """Pages, canaries with what they were planted as, and what is no page."""
+        pages, canaries, bad = {}, {}, []
         for record in self._records(self.topics.pages):
+            place, note = document_id(record), canary_note(record)
             try:
-                pages[document_id(record)] = _signature(self.deployment, read_page(record))
+                signature = _signature(self.deployment, read_page(record))
             except RecordError:
                 bad.append(record)
-        return pages, bad
+                continue
+            if note is None:
+                pages[place] = signature
+            else:
+                canaries[place] = signature, note
+        return pages, canaries, bad
 
     def _archived(self) -> set[str]:
         for worker in self.live.values():
@@ -267,10 +299,17 @@ class Simulation:
         assert len(set(names)) == len(names), "a document was gathered twice"
         return set(names)
 
-    def _verdicts(self) -> Iterator[Verdict]:
-        for record in self._records(self.topics.verdicts):
+    def _last_verdicts(self, topic: str) -> dict[str, Verdict]:
+        named: dict[tuple[str, int], Verdict] = {}
+        last: dict[str, Verdict] = {}
+        for record in self._records(topic):
             assert record.value is not None
-            yield read_verdict(record.value)
+            verdict = replace(read_verdict(record.value), latency_ms=None)
+            before = named.setdefault((verdict.document, verdict.revision), verdict)
+            assert before == verdict, f"{verdict.document} revision {verdict.revision} says two things"
+            if verdict.document not in last or verdict.revision > last[verdict.document].revision:
+                last[verdict.document] = verdict
+        return last
 
     def _records(self, topic: str) -> Iterator[MemoryRecord]:
         for spec in topic_specs(self.settings):
@@ -307,6 +346,9 @@ def _settings(draw: random.Random) -> Settings:
         variants=1000,
         processes=1,
         corpus_seconds=0.0,
+        # Most pages, so that the places where they wait to be planted fill.
+        canary_share=0.6,
+        sample_seed=draw.randrange(1000),
     )
 
 

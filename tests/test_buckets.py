@@ -48,8 +48,13 @@ def test_any_mix_of_steps_finds_what_the_twin_finds(data: st.DataObject, common:
         elif kind == "reload":
             ours, counts = reloaded(ours, BucketTable(**options)), ours.counts
             ours.counts.common = counts.common
-        found = ours.probe_and_insert(words([key for key, _ in batch]), words([each for _, each in batch]), now)
-        assert listed(found, len(batch)) == [twin.probe_and_insert(key, each, now) for key, each in batch]
+        asks = data.draw(st.none() | st.lists(st.booleans(), min_size=len(batch), max_size=len(batch)))
+        keys, fingerprints = words([key for key, _ in batch]), words([each for _, each in batch])
+        found = ours.probe_and_insert(keys, fingerprints, now, None if asks is None else np.array(asks))
+        assert listed(found, len(batch)) == [
+            twin.probe_and_insert(key, each, now, only_asks)
+            for (key, each), only_asks in zip(batch, asks or [False] * len(batch), strict=True)
+        ]
         assert ours.counts.common == twin.ignored
     if not ttl:
         assert len(ours) == sum(map(len, twin.buckets.values()))

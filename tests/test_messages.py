@@ -55,8 +55,11 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
     columns = hnp.arrays(np.uint64, size)
     keys = data.draw(st.none() | columns)
     levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))
-    got = read_probes(write_probes(Probes(batch, data.draw(columns), keys, levels), "plan"), "plan")
+    asks = data.draw(st.none() | hnp.arrays(np.bool_, size))
+    got = read_probes(write_probes(Probes(batch, data.draw(columns), keys, levels, asks), "plan"), "plan")
     assert got.batch == batch
+    assert (got.asks is not None) == (asks is not None and bool(asks.any()))
+    assert got.asks is None or (got.asks == asks).all()
     assert got.fingerprints.size == size
     for sent, came in ((keys, got.keys), (levels, got.levels)):
         assert (came is None) == (sent is None)
@@ -90,6 +93,9 @@ def probes_body(**changes: Any) -> dict[str, Any]:
         {"levels": np.zeros((2, 64), np.uint16)},
         {"levels": [[0] * 64] * 2},
         {"levels": 5},
+        {"asks": np.zeros(3, np.uint8)},
+        {"asks": np.zeros(2, np.int64)},
+        {"asks": [0, 1]},
         {"levels": "x" * 128},
         {"batch": None},
         {"batch": [1, 2]},
@@ -101,7 +107,9 @@ def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None
         read_probes(wire.encode("probes", probes_body(**changes)), "plan")
 
 
-@given(changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels"]), anything, min_size=1))
+@given(
+    changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels", "asks"]), anything, min_size=1)
+)
 def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     message = wire.encode("probes", probes_body(**changes))
     try:

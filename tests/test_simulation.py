@@ -11,8 +11,9 @@ from neardup.featurizer import Featurizer
 from neardup.joins import Joins, Waiting
 from neardup.log import Record
 from neardup.owner import Outbox, Owner
+from neardup.planter import Planter
 from neardup.stage import Waves
-from neardup.types import BatchId, Document, Kind
+from neardup.types import BatchId, Document, DocumentId, Kind
 from tests.simulate import Simulation, simulate
 
 SEEDS = 200
@@ -25,7 +26,8 @@ def test_any_interleaving_crash_and_takeover_ends_in_the_same_verdicts(first: in
     for seed in range(first, first + GROUP):
         happened += simulate(seed)
     # The seeds would prove nothing if nothing went wrong in them.
-    assert all(happened[each] for each in ("crash", "state lost", "takeover", "zombie send", "duplicate", "unique"))
+    wanted = ("crash", "state lost", "takeover", "zombie send", "duplicate", "unique", "canary found")
+    assert all(happened[each] for each in wanted)
 
 
 def probes_first(patch: pytest.MonkeyPatch) -> None:
@@ -106,10 +108,27 @@ def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
     def eager(self: Simulation, worker: Any) -> bool:
         worked = read(self, worker)
         if worked:
-            self.committed[worker.partition] = worker.stage.checkpoint()
+            self.committed[worker.place] = worker.stage.checkpoint()
         return worked
 
     patch.setattr(Simulation, "_read", eager)
+
+
+def canaries_stand_among_pages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        "neardup.featurizing.document_id",
+        lambda record: DocumentId(record.timestamp, record.partition, record.offset),
+    )
+
+
+def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
+    process = Planter.process
+
+    def to_any_partition(self: Planter, records: Sequence[Record]) -> Waves:
+        (planted,) = process(self, records).waves
+        return Waves([[output._replace(partition=0) for output in planted]])
+
+    patch.setattr(Planter, "process", to_any_partition)
 
 
 RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -121,6 +140,8 @@ RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "evidence after settling revises": no_revisions,
     "evidence before settling is kept": early_evidence_dropped,
     "a document registered again is the same document": registered_again_is_new,
+    "a canary stands after all pages": canaries_stand_among_pages,
+    "a canary goes behind the page that it is a copy of": canaries_go_anywhere,
     "state is saved only after what it caused was said": saved_before_it_is_said,
 }
 

@@ -61,8 +61,12 @@ def test_any_mix_of_steps_finds_what_the_twin_finds(
         elif kind == "reload":
             ours = reloaded(ours)
         if kind != "probe":
-            found = listed(ours.probe_and_insert(keys, k, now), len(batch))
-            assert found == [twin.probe_and_insert(key, k, now) for key in batch]
+            asks = data.draw(st.none() | st.lists(st.booleans(), min_size=len(batch), max_size=len(batch)))
+            found = listed(ours.probe_and_insert(keys, k, now, None if asks is None else np.array(asks)), len(batch))
+            assert found == [
+                twin.probe_and_insert(key, k, now, only_asks)
+                for key, only_asks in zip(batch, asks or [False] * len(batch), strict=True)
+            ]
     everything = sorted(twin.epoch_of)
     assert listed(ours.probe(words(everything), k), len(everything)) == [twin.probe(key, k) for key in everything]
 

@@ -75,6 +75,10 @@ class Wired:
                 self._keep(self._stages[place].process(records))
         return self.verdicts[before:]
 
+    def slice_keys(self) -> list[int]:
+        """What each shard partition holds."""
+        return [len(stage._holder) for stage in self._stages.values() if isinstance(stage, Shard)]
+
     def close(self) -> None:
         for stage in self._stages.values():
             stage.close()

@@ -38,6 +38,15 @@ def quantiles(title: str, description: str, metric: str, stage: str | None = Non
     return Panel(title, description, "s", queries)
 
 
+def recall_of(source: str) -> dict[str, str]:
+    """Estimate and bounds, as the workers say them."""
+    names = {"": "recall", ", at least": "recall_low", ", at most": "recall_high"}
+    return {
+        f"{{{{partition}}}}{bound}": f'max by (partition) (neardup_{name}_ratio{{source="{source}"}})'
+        for bound, name in names.items()
+    }
+
+
 TO_VERDICT = quantiles(
     "Time from page to verdict",
     "From a page's timestamp to its first verdict. A crawler that sends old timestamps, or a rebuild, shows up here.",
@@ -49,6 +58,17 @@ VERDICTS = Panel(
     "ops",
     {"{{verdict}} {{relation}}": f"sum by (verdict, relation) (rate(neardup_verdicts_total{RATE}))"},
     stacked=True,
+)
+RECALL = Panel(
+    "Recall",
+    "Of the near-duplicates that canaries or the shadow sample knew of in the last hour, the share that was found, and "
+    "between what bounds the true one is (95%).",
+    "percentunit",
+    {
+        "{{source}}": "max by (source) (source:neardup_recall:ratio1h)",
+        "{{source}}, at least": "max by (source) (source:neardup_recall:low1h)",
+        "{{source}}, at most": "max by (source) (source:neardup_recall:high1h)",
+    },
 )
 
 OVERVIEW = [
@@ -104,6 +124,13 @@ OVERVIEW = [
         "Share of all bytes so far that are in duplicates.",
         "percentunit",
         {"saved": "sum(neardup_duplicate_bytes_total) / (sum(neardup_page_bytes_total) > 0)"},
+    ),
+    RECALL,
+    Panel(
+        "Host with most duplicates",
+        "Its share, among hosts with many recent pages, recrawls aside. Near 1: it is wiped out. The log names it.",
+        "percentunit",
+        {"worst host": "max(neardup_host_duplicate_ratio)"},
     ),
     Panel(
         "Workers",
@@ -249,6 +276,21 @@ AGGREGATOR = [
         },
     ),
     Panel(
+        "Canaries",
+        "An hour: near-copies planted among the pages, and what became of them.",
+        "short",
+        {
+            "planted": 'sum(increase(neardup_outputs_total{stage="canary"}[1h]))',
+            "{{result}}": 'sum by (result) (increase(neardup_recall_checks_total{source="canary"}[1h]))',
+        },
+    ),
+    Panel(
+        "Recall by canaries",
+        "Of the last 1000 that each owner has settled.",
+        "percentunit",
+        recall_of("canary"),
+    ),
+    Panel(
         "Documents",
         "That an owner remembers, copies included.",
         "short",
@@ -275,6 +317,24 @@ RECLUSTER = [
         "Since one ended well.",
         "s",
         {"age": "time() - max(neardup_pass_timestamp_seconds > 0)"},
+    ),
+    Panel(
+        "Shadow checks",
+        "An hour: documents of the sample that duplicate a recent one by the rule, and what the stream said of them.",
+        "short",
+        {"{{result}}": 'sum by (result) (increase(neardup_recall_checks_total{source="shadow"}[1h]))'},
+    ),
+    Panel(
+        "Recall by the shadow sample",
+        "Of the last 1000 checks of each partition.",
+        "percentunit",
+        recall_of("shadow"),
+    ),
+    Panel(
+        "Hosts",
+        "The highest share of duplicates of a host with many recent pages, per partition.",
+        "percentunit",
+        {"{{partition}}": "max by (partition) (neardup_host_duplicate_ratio)"},
     ),
     Panel("Time of the last pass", "From start to end.", "s", {"pass": "max(neardup_pass_seconds)"}),
     Panel(

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from neardup import metrics, wire
 from neardup.answers import Answers, read_answers
+from neardup.canaries import Canaries
 from neardup.checking import require_plan
 from neardup.control import Expire, Forget, read_order
 from neardup.decision import Thresholds
@@ -26,6 +27,7 @@ from neardup.log import Output, Record
 from neardup.owner import Outbox, Owner, Told
 from neardup.plan import Plan
 from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
+from neardup.recall import Recall
 from neardup.registrations import Registrations, read_registrations, read_skipped
 from neardup.routing import Routing
 from neardup.settings import Settings
@@ -33,7 +35,7 @@ from neardup.signature import Choices
 from neardup.stage import Stage, Waves, decoded
 from neardup.store import Store
 from neardup.topics import Topics
-from neardup.types import Kind, PageRef, SkippedPage, Verdict
+from neardup.types import DocumentId, Kind, PageRef, SkippedPage, Verdict
 from neardup.verdict import write_verdict
 
 KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control")
@@ -70,6 +72,7 @@ class Aggregator(Stage):
         self._partition = partition
         self._identity = identity
         self._clock = clock
+        self._recall = Recall("canary", partition)
         self._store: Store
         self._owner: Owner
         self._next = 0
@@ -85,6 +88,7 @@ class Aggregator(Stage):
         self._owner = Owner(
             Directory(self._store),
             Joins(self._store),
+            Canaries(self._store),
             number=self._partition,
             owners=self._settings.owners,
             k=self._plan.k,
@@ -107,15 +111,17 @@ class Aggregator(Stage):
         return Waves([self._outputs(outbox)], rejected)
 
     def checkpoint(self) -> int:
-        """Directory, joins and offset, in one write."""
+        """Directory, joins, canaries and offset, in one write."""
         self._owner.directory.flush()
         self._owner.joins.flush()
+        self._owner.canaries.flush()
         self._store.save(self._next)
         return self._next
 
     def close(self) -> None:
         """Release the store."""
         self._store.close()
+        self._recall.close()
         metrics.withdraw((str(self._partition),), *_GAUGES)
 
     def _read(self, record: Record) -> Message:
@@ -157,15 +163,14 @@ class Aggregator(Stage):
                         self._owner.heard(each, outbox)
 
     def _outputs(self, outbox: Outbox) -> list[Output]:
-        form = self._settings.verdict_format
         now = self._clock() * 1000
-        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped]
+        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped if not page.id.is_canary]
         verdicts += [self._verdict(told, now) for told in outbox.told]
-        outputs = [
-            Output(self._topics.verdicts, None, verdict.url.encode(), write_verdict(verdict, form))
-            for verdict in verdicts
-        ]
+        outputs = self._telling(self._topics.verdicts, verdicts)
         _count(verdicts)
+        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped if page.id.is_canary]
+        verdicts += [self._verdict(told, now) for told in outbox.canaries]
+        outputs += self._telling(self._topics.canaries, verdicts)
         inbox, plan = self._topics.inbox, self._plan.digest
         for owner, questions in sorted(outbox.questions.items()):
             outputs += [
@@ -176,6 +181,10 @@ class Aggregator(Stage):
         batches = write_documents(outbox.settled, self._plan.signature_version)
         outputs += [Output(self._topics.documents, None, None, value) for value in batches]
         return outputs
+
+    def _telling(self, topic: str, verdicts: Sequence[Verdict]) -> list[Output]:
+        form = self._settings.verdict_format
+        return [Output(topic, None, verdict.url.encode(), write_verdict(verdict, form)) for verdict in verdicts]
 
     def _verdict(self, told: Told, now: float) -> Verdict:
         document, match = told.document, told.match
@@ -199,7 +208,7 @@ class Aggregator(Stage):
             revision=told.revision,
             reason=document.note,
             signature_version=self._plan.signature_version,
-            latency_ms=round(now - document.id.timestamp, 3),
+            latency_ms=_latency(document.id, now),
             **about_match,
         )
 
@@ -212,10 +221,12 @@ class Aggregator(Stage):
             revision=0,
             reason=page.reason,
             signature_version=self._plan.signature_version,
-            latency_ms=round(now - page.id.timestamp, 3),
+            latency_ms=_latency(page.id, now),
         )
 
     def _measure(self, outbox: Outbox) -> None:
+        for told in outbox.canaries:
+            self._recall.check(told.kind is Kind.DUPLICATE)
         metrics.CANDIDATES.inc(outbox.candidates)
         metrics.PAGE_BYTES.inc(sum(told.document.size for told in outbox.told if told.revision == 0))
         # A page becomes a duplicate at most once.
@@ -226,6 +237,10 @@ class Aggregator(Stage):
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
+
+
+def _latency(document: DocumentId, now: float) -> float | None:
+    return None if document.is_canary else round(now - document.timestamp, 3)
 
 
 def _count(verdicts: Sequence[Verdict]) -> None:

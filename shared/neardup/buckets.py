@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.counts import TableCounts
-from neardup.kernels.bucketing import mix
+from neardup.kernels.bucketing import ASKS, mix
 from neardup.kernels.ordering import group_by_query
 from neardup.levels import RATIO, Levels, epoch_of
 from neardup.lookup import Found
@@ -61,10 +61,15 @@ class BucketTable:
         return len(self._levels.runs)
 
     def probe_and_insert(
-        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], now: float = 0.0
+        self,
+        keys: NDArray[np.uint64],
+        fingerprints: NDArray[np.uint64],
+        now: float = 0.0,
+        asks: NDArray[np.bool_] | None = None,
     ) -> BucketMatches:
         """In order: pair i meets the pairs that were there and pairs 0 to i-1 of the batch, then is remembered.
 
+        Those that only ask are not, and no pair meets them.
         A bucket that has reached the limit answers nothing and takes nothing more, until enough of it has expired.
         `now` never goes back: an earlier one counts as the latest seen.
         """
@@ -75,7 +80,8 @@ class BucketTable:
         start = 0
         while start < keys.size:
             stop = min(keys.size, start + self._recent.free)
-            self._step(mixed[start:stop], fingerprints[start:stop], start)
+            marks = np.zeros(stop - start, np.uint8) if asks is None else asks[start:stop] * np.uint8(ASKS)
+            self._step(mixed[start:stop], fingerprints[start:stop], start, marks)
             start = stop
         matches = BucketMatches(
             self._found.query[: self._found.count].copy(), self._found.key[: self._found.count].copy()
@@ -121,9 +127,11 @@ class BucketTable:
             runs.append(PairRun.sorted(keys, fingerprints, self.epoch))
         self._levels.restore(runs)
 
-    def _step(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], start: int) -> None:
+    def _step(
+        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], start: int, marks: NDArray[np.uint8]
+    ) -> None:
         """No more pairs than there is room for; `start` is the number of the first in its batch."""
-        marks = np.zeros(keys.size, np.uint8)
+        only_asked = int(np.count_nonzero(marks))
         in_runs, found = self._in_runs, self._found
         in_runs.clear()
         for run in self._levels.runs:
@@ -138,7 +146,8 @@ class BucketTable:
         inserted = len(self._recent) - recent
         self.counts.inserted += inserted
         self.counts.common += ignored
-        self.counts.repeated += keys.size - ignored - inserted
+        # One that only asked may be among the ignored.
+        self.counts.repeated += max(0, keys.size - only_asked - ignored - inserted)
         if not self._recent.free:
             self._flush()
         self._levels.advance(keys.size)

@@ -6,25 +6,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from neardup import metrics
 from neardup.aggregator import Aggregator
+from neardup.decision import Thresholds
 from neardup.errors import record_reasons
 from neardup.featurizer import Featurizer
 from neardup.featurizing import Featurizing
 from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Log, Partition
+from neardup.near_copy import NearCopies
 from neardup.offline.archive import Archive
 from neardup.offline.corpus import Corpus
+from neardup.offline.host_watch import HostWatch
+from neardup.offline.shadow import Shadow
 from neardup.plan import Plan
 from neardup.planning import plan_of
+from neardup.planter import Planter
 from neardup.psm import Psm
+from neardup.recall import Recall
 from neardup.runner import Runner
 from neardup.settings import Settings
 from neardup.shard import Shard
 from neardup.signature import Choices, Signatures
 from neardup.stage import Stage
 from neardup.topics import Topics
+
+_LARGEST_CANARY: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,15 @@ class Deployment:
         return Topics.under(self.settings.prefix)
 
     @cached_property
+    def signatures(self) -> Signatures:
+        """What the stream needs of them."""
+        return Signatures(Choices.of(self.settings), everything=False)
+
+    @cached_property
     def featurizing(self) -> Featurizing:
         """One for all featurizers of a process."""
-        signatures = Signatures(Choices.of(self.settings), everything=False)
         model = None if self.psm is None else self.psm.model
-        return Featurizing(signatures, model, self.settings.processes or 1)
+        return Featurizing(self.signatures, model, self.settings.processes or 1)
 
     @cached_property
     def psm(self) -> Psm | None:
@@ -89,12 +102,32 @@ def corpus_address(settings: Settings) -> str:
 
 
 def _recluster(deployment: Deployment, partition: Partition) -> Stage:
+    settings, number = deployment.settings, partition.partition
+    shadow = Shadow(
+        Thresholds.of(settings),
+        Recall("shadow", number),
+        share=settings.shadow_share,
+        documents=settings.shadow_documents,
+        seed=settings.sample_seed,
+    )
     return Archive(
-        Corpus(corpus_address(deployment.settings)),
-        partition=partition.partition,
+        Corpus(corpus_address(settings)),
+        partition=number,
         signature_version=deployment.plan.signature_version,
-        longest_seconds=deployment.settings.corpus_seconds,
+        longest_seconds=settings.corpus_seconds,
         clock=time.time,
+        watches=(shadow, HostWatch(number, least_pages=settings.host_pages)),
+    )
+
+
+def _canary(deployment: Deployment, partition: Partition) -> Stage:
+    settings = deployment.settings
+    return Planter(
+        NearCopies(deployment.signatures, Thresholds.of(settings)),
+        topic=deployment.topics.pages,
+        share=settings.canary_share,
+        seed=settings.sample_seed,
+        most_bytes=min(_LARGEST_CANARY, settings.max_message_bytes // 4),
     )
 
 
@@ -102,13 +135,15 @@ def _recluster(deployment: Deployment, partition: Partition) -> Stage:
 class ServiceSpec:
     """A service: what it does in one line, what it reads, and how to make its stage for a partition.
 
-    `patience`: seconds for which records may be held back so that more of them come at once.
+    `patience`: seconds for which records may be held back so that more of them come at once. Without a service that
+    `is_needed` there are no verdicts, or nothing comes of them.
     """
 
     about: str
     topic: Callable[[Topics], str]
     make_stage: Callable[[Deployment, Partition], Stage]
     patience: float = 0.0
+    is_needed: bool = True
 
 
 SERVICES = {
@@ -122,6 +157,9 @@ SERVICES = {
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),
     "recluster": ServiceSpec("keeps the corpus, groups its documents into clusters", lambda t: t.documents, _recluster),
+    "canary": ServiceSpec(
+        "plants near-copies of pages, to see whether they are found", lambda t: t.pages, _canary, is_needed=False
+    ),
 }
 
 
@@ -130,6 +168,10 @@ def _announce(name: str, plan: Plan) -> None:
     metrics.BUILD_INFO.labels(version("neardup"), plan.signature_version, plan.digest).set(1)
     for reason in record_reasons():
         metrics.DEAD_LETTERS.labels(name, reason)
+    source = {"aggregator": "canary", "recluster": "shadow"}.get(name)
+    if source is not None:
+        for result in metrics.RECALL_RESULTS:
+            metrics.RECALL_CHECKS.labels(source, result)
     if name == "recluster":
         for result in metrics.PASS_RESULTS:
             metrics.PASSES.labels(result)

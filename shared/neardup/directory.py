@@ -5,7 +5,7 @@ kept whole. The others are *copies*: a marker that they were seen, and nothing m
 variants in the order of all pages.
 
     F fingerprint                    the variants, packed
-    D fingerprint document           marker: a copy, a variant that was dropped, or a document that was forgotten
+    D fingerprint document           marker: a copy, a variant that was dropped, a document that was forgotten, a canary
     C checksum of the content        the first copy with these bytes, where they are not a variant's own
     U hash of the url, fingerprint, document      for finding a url's documents again; each document has one
     T                                how many documents there are
@@ -62,7 +62,7 @@ class Directory:
         entry = self._entries.get(fingerprint)
         if entry is None:
             packed = self._store.get(_variants_key(fingerprint))
-            entry = [] if packed is None else [_unpacked(fingerprint, row) for row in msgpack.unpackb(packed)]
+            entry = [] if packed is None else [unpacked_known(fingerprint, row) for row in msgpack.unpackb(packed)]
             self._entries[fingerprint] = entry
         return entry
 
@@ -89,12 +89,16 @@ class Directory:
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
         self._touched.add(fingerprint)
-        self._mark(fingerprint, known.document.id)
+        self.mark(fingerprint, known.document.id)
 
     def add_copy(self, document: Document) -> None:
         """Remember that this copy was seen."""
-        self._mark(document.fingerprint, document.id)
+        self.mark(document.fingerprint, document.id)
         self._index_url(document)
+
+    def mark(self, fingerprint: int, document: DocumentId) -> None:
+        """Remember that it was seen, and nothing else of it."""
+        self._store.put(_marker_key(fingerprint, document), b"")
 
     def was_seen(self, fingerprint: int, document: DocumentId) -> bool:
         """Whether there is a marker for this document."""
@@ -134,7 +138,7 @@ class Directory:
         if self._store.get(in_index) is not None:
             self._store.delete(in_index)
             self.documents -= 1
-        self._mark(fingerprint, document)
+        self.mark(fingerprint, document)
 
     def forget_contents(self, is_gone: Callable[[DocumentId], bool]) -> None:
         """Drop such documents from the firsts by content. Reads them all."""
@@ -147,7 +151,7 @@ class Directory:
         for fingerprint in self._touched:
             entry = self._entries[fingerprint]
             if entry:
-                packed: bytes = msgpack.packb([_packed(known) for known in entry])
+                packed: bytes = msgpack.packb([packed_known(known) for known in entry])
                 self._store.put(_variants_key(fingerprint), packed)
             else:
                 self._store.delete(_variants_key(fingerprint))
@@ -155,9 +159,6 @@ class Directory:
         self._store.put(_COUNT_KEY, self.documents.to_bytes(8, "big"))
         for fingerprint in list(self._entries)[: max(0, len(self._entries) - CACHED)]:
             del self._entries[fingerprint]
-
-    def _mark(self, fingerprint: int, document: DocumentId) -> None:
-        self._store.put(_marker_key(fingerprint, document), b"")
 
     def _index_url(self, document: Document) -> None:
         place = _PLACE.pack(document.fingerprint, *document.id)
@@ -194,7 +195,8 @@ def _place(packed: bytes) -> tuple[int, DocumentId]:
     return fingerprint, DocumentId(*document)
 
 
-def _packed(known: Known) -> list[Any]:
+def packed_known(known: Known) -> list[Any]:
+    """Plain values, without the fingerprint."""
     document, checksums = known.document, known.document.checksums
     return [
         document.id, document.url, document.fetched_at, checksums.content, checksums.tokens, checksums.shingles,
@@ -203,7 +205,8 @@ def _packed(known: Known) -> list[Any]:
     ]  # fmt: skip
 
 
-def _unpacked(fingerprint: int, row: list[Any]) -> Known:
+def unpacked_known(fingerprint: int, row: list[Any]) -> Known:
+    """The same back."""
     place, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
     document = Document(
         DocumentId(*place), url, fetched_at, fingerprint, Checksums(content, tokens, shingles), size,

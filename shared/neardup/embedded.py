@@ -85,6 +85,8 @@ class Embedded:
             checkpoint_seconds=_NEVER_SECONDS,
             checkpoint_records=10**12,
             corpus_seconds=0.0,
+            # Nobody watches the metrics of a run in one process.
+            shadow_share=0.0,
         )
         self._state = state
         self._told = told
@@ -112,7 +114,11 @@ class Embedded:
         )
         self._log = MemoryLog(self._first, clock=lambda: self.progress.timestamp / 1000)
         await self._log.create_topics(topic_specs(self._settings))
-        self._runners = [make_runner(name, self._settings, self._log, self._deployment) for name in SERVICES]
+        self._runners = [
+            make_runner(name, self._settings, self._log, self._deployment)
+            for name, spec in SERVICES.items()
+            if spec.is_needed
+        ]
         self._running = [asyncio.create_task(runner.run()) for runner in self._runners]
         try:
             while any(runner.not_ready() for runner in self._runners):

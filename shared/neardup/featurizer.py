@@ -21,7 +21,7 @@ from neardup.registrations import write_registrations, write_skipped
 from neardup.routing import Routing
 from neardup.stage import Rejection, Stage, Waves
 from neardup.topics import Topics
-from neardup.types import BatchId, SkippedPage
+from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
 _BATCH: Final = 5000
 """Pages in a batch: its probes of a table are then below half a megabyte, whatever a poll brought."""
@@ -67,7 +67,7 @@ class Featurizer(Stage):
         documents = joined([piece.documents for piece in pieces])
         bands = concatenated([piece.bands for piece in pieces])
         levels = [piece.levels for piece in pieces if piece.levels is not None]
-        probes = self._probes(batch, documents["fingerprint"], bands, concatenated(levels) if levels else None)
+        probes = self._probes(batch, documents, bands, concatenated(levels) if levels else None)
         first += self._registrations(batch, documents, probes)
         first += self._skipped([page for piece in pieces for page in piece.skipped])
         second += [
@@ -78,23 +78,25 @@ class Featurizer(Stage):
     def _probes(
         self,
         batch: BatchId,
-        fingerprints: NDArray[np.uint64],
+        documents: dict[str, Any],
         bands: NDArray[np.uint64],
         levels: NDArray[np.uint8] | None,
     ) -> dict[int, Probes]:
         """By shard partition."""
         probes: dict[int, Probes] = {}
+        fingerprints = documents["fingerprint"]
+        is_canary = documents["id"][:, 0] == AFTER_ALL
         if not fingerprints.size:
             return probes
         for number, table in enumerate(self._plan.tables):
             keys = table.keys_of(fingerprints) if self._plan.slice_bits else fingerprints
             for partition, chosen in _grouped(self._routing.partitions_of_keys(number, keys)):
                 own_levels = None if levels is None else levels[chosen]
-                probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels)
+                probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels, is_canary[chosen])
         for band in range(self._plan.bands):
             column = np.ascontiguousarray(bands[:, band])
             for partition, chosen in _grouped(self._routing.partitions_of_buckets(band, column)):
-                probes[partition] = Probes(batch, fingerprints[chosen], column[chosen])
+                probes[partition] = Probes(batch, fingerprints[chosen], column[chosen], None, is_canary[chosen])
         return probes
 
     def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:

@@ -23,7 +23,7 @@ from neardup.errors import RecordError
 from neardup.flip_model import FlipModel
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
-from neardup.page import document_id, read_page
+from neardup.page import canary_note, document_id, read_page
 from neardup.signature import Signature, Signatures
 from neardup.types import Document, SkippedPage
 
@@ -135,7 +135,7 @@ class Featurizing:
                     signature.checksums,
                     len(page.content),
                     pack_sketch(signature.sketches, keep_spots=self._signatures.choices.keep_spots),
-                    f"cut: {', '.join(signature.cut)}" if signature.cut else None,
+                    canary_note(record) or (f"cut: {', '.join(signature.cut)}" if signature.cut else None),
                 )
             )
         return Piece(columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected)

@@ -14,7 +14,7 @@ from neardup.codecs import Codec
 from neardup.counts import TableCounts
 from neardup.levels import EPOCHS, epoch_of
 from neardup.plan import Plan
-from neardup.probes import Probes, concatenated
+from neardup.probes import Probes, asks_of, concatenated
 from neardup.psm import Psm
 from neardup.settings import Settings
 from neardup.slice import Slice, SliceSettings
@@ -49,7 +49,8 @@ class Holder(ABC):
 
     @abstractmethod
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
-        """(query, found): each fingerprint with every other one near it that came before; all are remembered.
+        """(query, found): each fingerprint with every other one near it that came before; who does more than ask is
+        remembered.
 
         The probabilistic search also tells of some that came after, in the same call: then both hear of the pair.
         """
@@ -107,7 +108,7 @@ class Permuted(Holder):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = self._slice.table.keys_of(fingerprints)
-        matches = self._slice.probe_and_insert(keys, self._k, self._time_of(epoch))
+        matches = self._slice.probe_and_insert(keys, self._k, self._time_of(epoch), asks_of(probes))
         query, found = matches.query, matches.key
         if self._psm is not None:
             levels = concatenated([each.levels for each in probes if each.levels is not None])
@@ -142,7 +143,7 @@ class Buckets(Holder):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = concatenated([each.keys for each in probes if each.keys is not None])
-        matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch))
+        matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), asks_of(probes))
         return fingerprints[matches.query], matches.fingerprint
 
     def save(self, path: Path, offset: int) -> None:

@@ -60,9 +60,12 @@ class Joins:
         return len(self._joins)
 
     def oldest(self) -> int | None:
-        """The timestamp of the page that waits longest, by when it came to wait."""
-        longest = [next(iter(waiting)) for waiting in (self._batches_of, self._asked) if waiting]
-        return min((each.document.timestamp for each in longest), default=None)
+        """The timestamp of the page that waits longest, by when it came to wait. Canaries have none to tell."""
+        longest = [
+            next((each.document.timestamp for each in waiting if not each.document.is_canary), None)
+            for waiting in (self._batches_of, self._asked)
+        ]
+        return min((timestamp for timestamp in longest if timestamp is not None), default=None)
 
     def add(self, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
         """A document waits for these shard partitions to answer for this batch; unless it already asks for evidence."""

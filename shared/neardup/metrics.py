@@ -99,7 +99,21 @@ SLICE_EVENTS = Counter(
     "What slices did: probes, inserted, repeated, matches, capped, common, merges, expired, forgotten.",
     ["event"],
 )
+RECALL_RESULTS = ("found", "missed")
+RECALL_CHECKS = Counter(
+    "neardup_recall_checks_total",
+    "Near-duplicates that a canary or the shadow sample knew of, by whether the stream found them; repeats included.",
+    ["source", "result"],
+)
+RECALL = Gauge("neardup_recall_ratio", "Share found of the last 1000 checks of a partition.", ["source", "partition"])
+RECALL_LOW = Gauge("neardup_recall_low_ratio", "Lower end of its 95% interval (Wilson).", ["source", "partition"])
+RECALL_HIGH = Gauge("neardup_recall_high_ratio", "Upper end of its 95% interval (Wilson).", ["source", "partition"])
 ARCHIVED = Counter("neardup_archived_documents_total", "Documents written to the corpus, repeats included.")
+HOST_DUPLICATES = Gauge(
+    "neardup_host_duplicate_ratio",
+    "Highest share of duplicates among hosts with many recent pages, recrawls aside; the log names the host.",
+    ["partition"],
+)
 PASS_RESULTS = ("done", "failed", "interrupted")
 PASSES = Counter("neardup_passes_total", "Offline passes, by how they ended: done, failed or interrupted.", ["result"])
 PASS_SECONDS = Gauge("neardup_pass_seconds", "Time that the last offline pass took.")

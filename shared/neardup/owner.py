@@ -4,6 +4,7 @@
   evidence.
 - Whatever is learned counts, before settling and after it.
 - A document only ever points at an earlier one.
+- A canary is compared as a page is, and no page with it (`canaries.py`).
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from neardup import metrics
 from neardup.answers import Answers
 from neardup.bands import Filter
+from neardup.canaries import Canaries
 from neardup.decision import Thresholds
 from neardup.directory import Directory, Known, url_hash
 from neardup.document_batches import Settled
@@ -39,6 +41,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.told: list[Told] = []
+        self.canaries: list[Told] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
         self.questions: dict[int, list[Question]] = {}
@@ -53,6 +56,7 @@ class Owner:
         self,
         directory: Directory,
         joins: Joins,
+        canaries: Canaries,
         *,
         number: int,
         owners: int,
@@ -64,6 +68,7 @@ class Owner:
     ) -> None:
         self.directory = directory
         self.joins = joins
+        self.canaries = canaries
         self._number = number
         self._owners = owners
         self._k = k
@@ -74,6 +79,9 @@ class Owner:
 
     def register(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
         """Take a document: new, known and still waiting, or known and settled."""
+        if document.id.is_canary:
+            self._register_canary(document, batch, expected, outbox)
+            return
         variants = self.directory.variants(document.fingerprint)
         twin = None
         for known in variants:
@@ -100,7 +108,7 @@ class Owner:
     def answered(self, answers: Answers, table: int, outbox: Outbox) -> None:
         """A shard has answered: ask the owners of what was found near each document whose batch is now complete."""
         for waiting, near in self.joins.answered(answers, table):
-            known = self.directory.find(*waiting)
+            known = self._find(waiting)
             assert known is not None, f"{waiting} waits but is unknown"
             self._inquire(known, self._nearest(known.document, near), outbox)
 
@@ -114,7 +122,7 @@ class Owner:
 
     def heard(self, evidence: Evidence, outbox: Outbox) -> None:
         """The evidence that was asked for, or a repetition of it."""
-        known = self.directory.find(evidence.fingerprint, evidence.document)
+        known = self._find(Waiting(evidence.fingerprint, evidence.document))
         if known is None:
             return
         self._learn(known, evidence.match, outbox)
@@ -141,6 +149,22 @@ class Owner:
             count += 1
         self.directory.forget_contents(lambda document: document.timestamp < before)
         metrics.FORGOTTEN.inc(count)
+
+    def _find(self, waiting: Waiting) -> Known | None:
+        if waiting.document.is_canary:
+            return self.canaries.find(waiting)
+        return self.directory.find(*waiting)
+
+    def _register_canary(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
+        waiting = _waiting(document)
+        if self.directory.was_seen(*waiting):
+            return
+        if self.canaries.find(waiting) is None:
+            new = Known(document)
+            for known in self.directory.variants(document.fingerprint):
+                new.match = better(new.match, self._meet(document, known, 0, outbox))
+            self.canaries.add(new)
+        self.joins.add(batch, expected, waiting)
 
     def _settle_copy(self, document: Document, twin: Known, outbox: Outbox) -> None:
         """The same tokens as an earlier document: nothing to wait for."""
@@ -225,6 +249,9 @@ class Owner:
         if found is None or known.kind is Kind.DUPLICATE:
             return
         known.match = better(known.match, found)
+        if known.document.id.is_canary:
+            self.canaries.touch(known)
+            return
         self.directory.touch(known.document.fingerprint)
         if known.kind is Kind.UNIQUE:
             known.kind = Kind.DUPLICATE
@@ -235,6 +262,11 @@ class Owner:
     def _settle(self, known: Known, outbox: Outbox) -> None:
         self.joins.leave(_waiting(known.document))
         known.kind = Kind.UNIQUE if known.match is None else Kind.DUPLICATE
+        if known.document.id.is_canary:
+            self.canaries.remove(known)
+            self.directory.mark(*_waiting(known.document))
+            outbox.canaries.append(Told(known.document, known.kind, 0, known.match))
+            return
         self.directory.touch(known.document.fingerprint)
         outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
         outbox.settled.append(Settled(known.document, known.match))

@@ -69,7 +69,11 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:
     m, other = int(a[0]) >> 8 & 0xFFFF, int(b[0]) >> 8 & 0xFFFF
     if m != other:
         raise ValueError(f"expected two MIPs vectors of one length, got {m} and {other}")
-    equal, left, right, shared = comparing.compare(a, b)
+    return likeness_of(m, *comparing.compare(a, b))
+
+
+def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Likeness:
+    """The estimates from what two sketches with m MIPs values have in common, as the kernel counts it."""
     return Likeness(
         max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE)),
         shared / left if left >= LEAST_SAMPLED else None,

@@ -5,6 +5,8 @@ Three forms, told apart by the record's `content-type` header, else by the first
 - JSON: an object with `url` and `html` or `text`, optional `fetched_at`, `content_type`, `charset`, `crawl`;
 - msgpack: the same as a map; `html` may be bytes, which spares the crawler a guess at the charset;
 - anything else is the page itself, with its url in the record's key.
+
+A record with the header `neardup-canary` is no page of the crawler's: it was planted, and the header says as what.
 """
 
 import contextlib
@@ -18,11 +20,12 @@ import orjson
 
 from neardup.errors import InvalidPage
 from neardup.log import Record
-from neardup.types import DocumentId, Page
+from neardup.types import AFTER_ALL, DocumentId, Page
 
 MAX_URL: Final = 8192
 MAX_FIELD: Final = 1000
 """Characters of fetched_at, content_type, charset and crawl."""
+CANARY_HEADER: Final = "neardup-canary"
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _JSON: Final = "application/json"
@@ -50,8 +53,17 @@ def read_page(record: Record) -> Page:
 
 
 def document_id(record: Record) -> DocumentId:
-    """The place of a page in the order of all pages."""
-    return DocumentId(record.timestamp, record.partition, record.offset)
+    """The place of a page in the order of all pages; that of a canary is after all of them."""
+    timestamp = min(record.timestamp, AFTER_ALL - 1) if canary_note(record) is None else AFTER_ALL
+    return DocumentId(timestamp, record.partition, record.offset)
+
+
+def canary_note(record: Record) -> str | None:
+    """What a canary was planted as; None for a page of the crawler's."""
+    for name, value in record.headers:
+        if name == CANARY_HEADER:
+            return (value or b"").decode("utf-8", "replace")[:MAX_FIELD]
+    return None
 
 
 def write_page(page: Page) -> bytes:

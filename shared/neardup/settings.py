@@ -201,6 +201,16 @@ class Settings:
     large_cluster: int = _setting(10_000, _whole(2, 10**9), "documents in a cluster from which on there is a warning")
     offline_memory_mb: int = _setting(1024, _whole(16, 10**7), "that the offline pass may use for sorting")
 
+    canary_share: float = _setting(0.001, _share(), "share of the pages that the canary service plants a near-copy of")
+    shadow_share: float = _setting(
+        0.01, _share(), "share of the settled documents that are compared with all recent ones, to see what was missed"
+    )
+    shadow_documents: int = _setting(4096, _whole(1, 10**6), "recent documents that they are compared with")
+    host_pages: int = _setting(
+        100, _whole(1, 10**6), "recent pages of a host from which on its share of duplicates is watched"
+    )
+    sample_seed: int = _setting(0, _whole(0, 2**62), "of the choice of pages and documents that are watched")
+
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
     processes: int = _setting(

@@ -87,8 +87,14 @@ class Slice:
         self._tail.probe(lookup, found)
         return capped
 
-    def probe_and_insert(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64] | int, now: float = 0.0) -> Matches:
-        """The same, in order and in one step: key i also meets keys 0 to i-1, and all are remembered.
+    def probe_and_insert(
+        self,
+        keys: NDArray[np.uint64],
+        limits: NDArray[np.uint64] | int,
+        now: float = 0.0,
+        asks: NDArray[np.bool_] | None = None,
+    ) -> Matches:
+        """The same, in order and in one step: key i also meets keys 0 to i-1, and all are remembered but who `asks`.
 
         `now` never goes back: an earlier one counts as the latest seen.
         """
@@ -97,7 +103,8 @@ class Slice:
         pieces, start = [], 0
         while start < keys.size:
             stop = min(keys.size, start + self._tail.free)
-            pieces.append((start, self._step(keys[start:stop], limits[start:stop])))
+            some = None if asks is None else asks[start:stop]
+            pieces.append((start, self._step(keys[start:stop], limits[start:stop], some)))
             start = stop
         return _joined(pieces)
 
@@ -143,12 +150,14 @@ class Slice:
             runs.append(self._built(np.sort(tail), epoch))
         self._levels.restore(runs)
 
-    def _step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64]) -> Matches:
+    def _step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64], asks: NDArray[np.bool_] | None) -> Matches:
         """No more keys than the tail has room for."""
         lookup = self._lookup(keys, limits)
         found = self._found
         found.clear()
-        known = np.zeros(keys.size, bool)
+        # Who only asks is treated as one that is there already.
+        known = np.zeros(keys.size, bool) if asks is None else asks.copy()
+        offered = keys.size - int(np.count_nonzero(known))
         capped = 0
         for run in self.runs:
             before = found.count
@@ -158,7 +167,7 @@ class Slice:
                 mark_known(found.query, found.key, before, found.count, keys, known)
         inserted = self._tail.probe_and_insert(lookup, known, found)
         self.counts.inserted += inserted
-        self.counts.repeated += keys.size - inserted
+        self.counts.repeated += offered - inserted
         if not self._tail.free:
             self._flush()
         self._levels.advance(keys.size)

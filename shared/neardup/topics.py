@@ -6,6 +6,7 @@
 | probes | featurizer → shard, one partition a slice of a table |
 | inbox | featurizer, shards, owners → aggregator, one partition an owner |
 | verdicts | aggregator → crawler |
+| canaries | aggregator → operator: verdicts on pages that were planted |
 | documents | aggregator → recluster |
 | clusters | recluster → whoever asks, the last word on each url |
 | dead-letters | everyone → operator |
@@ -26,6 +27,7 @@ class Topics:
     probes: str
     inbox: str
     verdicts: str
+    canaries: str
     documents: str
     clusters: str
     dead_letters: str
@@ -33,7 +35,7 @@ class Topics:
     @classmethod
     def under(cls, prefix: str) -> "Topics":
         """The names for a deployment."""
-        names = ("pages", "probes", "inbox", "verdicts", "documents", "clusters", "dead-letters")
+        names = ("pages", "probes", "inbox", "verdicts", "canaries", "documents", "clusters", "dead-letters")
         return cls(*(f"{prefix}.{name}" for name in names))
 
 
@@ -51,6 +53,7 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         TopicSpec(names.probes, plan.partitions, settings.replication, forever),
         TopicSpec(names.inbox, settings.owners, settings.replication, forever),
         TopicSpec(names.verdicts, settings.verdict_partitions, settings.replication, kept),
+        TopicSpec(names.canaries, 1, settings.replication, kept),
         TopicSpec(names.documents, settings.verdict_partitions, settings.replication, forever),
         TopicSpec(names.clusters, settings.verdict_partitions, settings.replication, {"cleanup.policy": "compact"}),
         TopicSpec(names.dead_letters, 1, settings.replication, letters),

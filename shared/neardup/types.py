@@ -6,22 +6,31 @@ answer travel as packed arrays, many to a message, and so have no class of their
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+AFTER_ALL: Final = 2**63 - 1
+"""The timestamp of canaries, and of nothing else."""
 
 
 class DocumentId(NamedTuple):
     """Where a page stands in the order of all pages; also its name.
 
     Tuples compare field by field, and that comparison *is* the order: by the record's timestamp, then by
-    partition and offset of the pages topic.
+    partition and offset of the pages topic. A canary, a planted near-copy of a page, stands after all pages: it may
+    turn out to duplicate any of them, and none of them it.
     """
 
     timestamp: int
     partition: int
     offset: int
+
+    @property
+    def is_canary(self) -> bool:
+        """Whether it was planted to see if it is found."""
+        return self.timestamp == AFTER_ALL
 
     def __str__(self) -> str:
         return f"{self.partition}:{self.offset}"

@@ -22,6 +22,7 @@ from neardup.settings import Settings, variable_of
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+RULES = ROOT / "deploy/prometheus/rules.yml"
 OURS = {name: each for name, each in SERVICES.items() if each["image"] == "neardup"}
 WORKERS = {name: each for name, each in OURS.items() if each["command"][0] == "worker"}
 DOCKERFILE = (ROOT / "deploy/docker/Dockerfile").read_text()
@@ -162,9 +163,11 @@ def test_grafana_finds_what_is_mounted() -> None:
 
 
 def _labels_by_series() -> dict[str, set[str]]:
-    """Every series of ours with its labels, and those that Prometheus and its client make by themselves."""
+    """Every series with its labels: ours, recorded ones, and those that Prometheus and its client make."""
     names = ("up", "ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes")
     of_others = {name: {"instance"} for name in names}
+    # What a recorded series is grouped by comes first in its name.
+    of_others |= {name: {name.partition(":")[0]} for name in re.findall(r"record: (\w+:neardup\S+)", RULES.read_text())}
     suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
     return of_others | {
         described.name + suffix: {"instance", *metric._labelnames, *(["le"] if suffix == "_bucket" else [])}
@@ -181,7 +184,7 @@ def test_every_panel_asks_for_metrics_and_labels_that_exist(dashboard: Path) -> 
     targets = [target for panel in json.loads(dashboard.read_text())["panels"] for target in panel["targets"]]
     assert targets
     for target in targets:
-        used = re.findall(r"\b(?:neardup_|process_)\w+|\bup\b|\bALERTS\b", target["expr"])
+        used = re.findall(r"\b(?:\w+:)?(?:neardup_|process_)[\w:]+|\bup\b|\bALERTS\b", target["expr"])
         assert used
         assert set(used) <= series.keys()
         grouped = {label for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in group.split(", ")}

@@ -170,8 +170,8 @@ def test_a_worker_with_state_keeps_its_volume_and_its_name(worker: Object) -> No
     assert service["spec"]["selector"] == worker["spec"]["selector"]["matchLabels"]
 
 
-def test_only_the_featurizer_keeps_no_state() -> None:
-    assert [named(each) for each in of_kind("Deployment")] == ["featurizer"]
+def test_only_who_reads_pages_keeps_no_state() -> None:
+    assert [named(each) for each in of_kind("Deployment")] == ["featurizer", "canary"]
 
 
 def test_more_than_one_recluster_needs_a_shared_corpus() -> None:

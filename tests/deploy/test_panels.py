@@ -169,7 +169,7 @@ def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.Tem
     settings = Settings(
         broker=broker.bootstrap, prefix=f"t{uuid.uuid4().hex[:8]}", checkpoint_seconds=0.5, corpus_seconds=0.5,
         page_partitions=1, owners=1, verdict_partitions=1, tables=4, bands="4x8", threads=1,
-        recluster_seconds=5,
+        recluster_seconds=5, canary_share=0.5, shadow_share=1.0,
     )  # fmt: skip
     deployment = Deployment(settings, directory)
     created = deployment.neardup("topics", "create")
@@ -198,6 +198,8 @@ def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.Tem
             server.wait('count(neardup_checkpoint_timestamp_seconds{stage="recluster"})', 1)
             time.sleep(5)
         server.wait("max(neardup_pass_timestamp_seconds)", 1)
+        for source in ("canary", "shadow"):
+            server.wait(f'source:neardup_recall:ratio1h{{source="{source}"}}', 0)
         yield server
     finally:
         for process in processes:

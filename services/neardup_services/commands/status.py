@@ -35,7 +35,8 @@ _MISSING: Final = "missing"
 def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
     """Show topics, workers and lag of the deployment, or what a state directory holds. Changes nothing.
 
-    Exit code 1 when a topic is missing, a service has no worker, or a worker that was asked is not ready.
+    Exit code 1 when a topic is missing, a service other than canary has no worker, or a worker that was asked is not
+    ready.
     """
     if state is not None:
         view = state_status.look(state)
@@ -62,7 +63,9 @@ def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(body))
     else:
         _print_deployment(topics, services, asked)
-    is_whole = all(each["state"] != _MISSING for each in topics) and all(each["members"] for each in services)
+    is_whole = all(each["state"] != _MISSING for each in topics) and all(
+        each["members"] for each in services if SERVICES[each["service"]].is_needed
+    )
     if not is_whole or not all(each.ready for each in asked):
         sys.exit(1)
 

@@ -19,9 +19,10 @@ from neardup_services.looking import records, stop_by_signal
 @click.option("--new", is_flag=True, help="Only those from now on; implies --follow.")
 @click.option("--count", type=click.IntRange(1), help="End when so many documents have a verdict; implies --follow.")
 @click.option("--summary", "as_summary", is_flag=True, help="Counts at the end instead of the verdicts.")
-def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool) -> None:
+@click.option("--canaries", is_flag=True, help="Those on planted near-copies instead: `reason` says of which page.")
+def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool, canaries: bool) -> None:
     """Print the verdicts, one JSON object a line. A later line for the same document replaces an earlier one."""
-    look = Look(count, as_summary)
+    look = Look(count, as_summary, canaries)
     asyncio.run(look.run(Settings.load(), new=new, follow=follow or new or count is not None))
     if as_summary:
         click.echo(look.summary())
@@ -30,15 +31,17 @@ def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool) -> No
 class Look:
     """Reads verdicts until told to stop."""
 
-    def __init__(self, most: int | None, quiet: bool) -> None:
+    def __init__(self, most: int | None, quiet: bool, canaries: bool = False) -> None:
         self._most = most
         self._quiet = quiet
+        self._canaries = canaries
         self._last: dict[str, Kind] = {}
         self._told: list[int] = []
 
     async def run(self, settings: Settings, *, new: bool, follow: bool) -> None:
         """Ends with SIGINT or SIGTERM, with enough documents, or, unless it follows, with the last verdict."""
-        stop, topic = stop_by_signal(), Topics.under(settings.prefix).verdicts
+        stop, topics = stop_by_signal(), Topics.under(settings.prefix)
+        topic = topics.canaries if self._canaries else topics.verdicts
         async with (
             KafkaLog(settings) as log,
             aclosing(records(log, topic, settings.prefix, stop, new=new, follow=follow)) as found,

@@ -28,6 +28,8 @@ OWN_NOW = 2
 """The same, inserted in the current epoch."""
 COMMON = 4
 """Its bucket has reached the limit."""
+ASKS = 8
+"""It only asks, and is not to be added."""
 
 
 @njit(nogil=True, cache=True)
@@ -171,9 +173,10 @@ def meet(
 ) -> tuple[int, int, int, int]:
     """Pair by pair from `start` on: report who is in its bucket, then add it to the `recent` entries of the hash table.
 
-    others[ends[i]:ends[i + 1]] is what the runs have for pair i, and marks[i] what `probe_buckets` marked; `one_epoch`
-    says that no two of those can be equal. Returns (next pair, found, recent, how many buckets were common); the next
-    pair is short of the end when the found buffers have no room. There must be room for all pairs in the hash table.
+    others[ends[i]:ends[i + 1]] is what the runs have for pair i, and marks[i] what `probe_buckets` marked, or ASKS;
+    `one_epoch` says that no two of those can be equal. Returns (next pair, found, recent, how many buckets were
+    common); the next pair is short of the end when the found buffers have no room. There must be room for all pairs in
+    the hash table.
     """
     ignored = 0
     for i in range(start, keys.size):
@@ -182,7 +185,8 @@ def meet(
         in_runs = ends[i + 1] - ends[i]
         in_table = np.int64(0) if entry == EMPTY else np.int64(sizes[entry])
         mark = marks[i]
-        if mark & COMMON or in_table >= common or (one_epoch and in_runs + in_table + (mark != 0) >= common):
+        own_in_runs = mark & (OWN | OWN_NOW) != 0
+        if mark & COMMON or in_table >= common or (one_epoch and in_runs + in_table + own_in_runs >= common):
             ignored += 1
             continue
         if found + in_runs + in_table > found_query.size:
@@ -200,12 +204,12 @@ def meet(
                 end += 1
             entry = previous[entry]
         end = _distinct(found_fingerprint, found, end)
-        if end - found + (mark != 0) >= common:
+        if end - found + (mark & (OWN | OWN_NOW) != 0) >= common:
             ignored += 1
             continue
         found_query[found:end] = i
         found = end
-        if mark & OWN_NOW:
+        if mark & (OWN_NOW | ASKS):
             continue
         entry = slots[slot]
         recent_keys[recent] = keys[i]

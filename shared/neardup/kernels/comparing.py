@@ -103,3 +103,25 @@ def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], k: int, s: int) -
                 break
         shared += same
     return shared
+
+
+@njit(nogil=True, cache=True)
+def compare_with_each(
+    sketch: NDArray[np.uint64], others: NDArray[np.uint64], ends: NDArray[np.int64], out: NDArray[np.int64]
+) -> None:
+    """out[i] is what `compare` says of the sketch and the i-th other, which ends at ends[i]; others may be empty.
+
+    Nothing is in common with an empty one.
+    """
+    start = 0
+    for i in range(ends.size):
+        stop = ends[i]
+        if stop > start:
+            equal, left, right, shared = compare(sketch, others[start:stop])
+            out[i, 0] = equal
+            out[i, 1] = left
+            out[i, 2] = right
+            out[i, 3] = shared
+        else:
+            out[i, :] = 0
+        start = stop

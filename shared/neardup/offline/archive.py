@@ -8,7 +8,7 @@ by pages that nobody will take back.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from neardup import metrics
 from neardup.document_batches import Batch, read_batch
@@ -19,6 +19,16 @@ from neardup.stage import Stage, Waves, decoded
 
 FILE_BYTES: Final = 64 << 20
 """Of messages in a file, about."""
+
+
+class Watch(Protocol):
+    """Looks at settled documents as they come by, those that are read again after a restart included."""
+
+    def take(self, batch: Batch) -> None:
+        """The next ones."""
+
+    def close(self) -> None:
+        """There will be no more."""
 
 
 class Archive(Stage):
@@ -34,9 +44,11 @@ class Archive(Stage):
         signature_version: str,
         longest_seconds: float,
         clock: Callable[[], float],
+        watches: Sequence[Watch] = (),
     ) -> None:
         self._corpus, self._partition, self._signature = corpus, partition, signature_version
         self._longest_seconds, self._clock = longest_seconds, clock
+        self._watches = watches
         self._waiting: list[Batch] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
@@ -57,6 +69,8 @@ class Archive(Stage):
         if messages and not self._waiting:
             self._waiting_since = self._clock()
         for record, batch in messages:
+            for watch in self._watches:
+                watch.take(batch)
             self._waiting.append(batch)
             self._waiting_bytes += len(record.value or b"")
             self._next = record.offset + 1
@@ -73,6 +87,11 @@ class Archive(Stage):
             self._corpus.publish(file)
         self._prepared = []
         return self._first if self._waiting else self._next
+
+    def close(self) -> None:
+        """What waits is read again."""
+        for watch in self._watches:
+            watch.close()
 
     def _prepare(self) -> None:
         file = CorpusFile(self._partition, self._first, self._next - 1)
