@@ -18,7 +18,7 @@ from neardup.bands import Filter
 from neardup.errors import CorruptState, WrongState
 from neardup.kernels import comparing
 from neardup.kernels.postings import expand
-from neardup.offline import shared_keys
+from neardup.offline import counted_runs, shared_keys
 from neardup.offline.options import Options
 from neardup.offline.pairs import Counted, Pairs
 from neardup.offline.postings import Postings
@@ -222,7 +222,7 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
     assert len(expected[0]) == 20 * 16 * 15 // 2
     little = replace(options, memory_bytes=1 << 16)
     largest = 0
-    spill = shared_keys._Collecting._spill
+    cut = counted_runs.RunBuffer.cut
 
     def expanding(*given: Any) -> Any:
         nonlocal largest
@@ -232,10 +232,10 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
 
     with (
         patch.object(shared_keys, "expand", expanding),
-        patch.object(shared_keys._Collecting, "_spill", autospec=True, side_effect=spill) as spilling,
+        patch.object(counted_runs.RunBuffer, "cut", autospec=True, side_effect=cut) as cutting,
     ):
         assert pairs_of(tmp_path / "little", sketches, little) == expected
-    assert spilling.call_count > 10
+    assert cutting.call_count > 10
     assert 8 * largest <= little.memory_bytes
     assert {path.name for path in (tmp_path / "little").iterdir()} == {"postings.json", "postings-320"}
     assert pairs_of(tmp_path / "little", sketches, little) == expected

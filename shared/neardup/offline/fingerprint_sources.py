@@ -17,7 +17,7 @@ from neardup.flip_model import simulated_model
 from neardup.offline.gathered import Gathered
 from neardup.offline.options import Options
 from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.postings import CORES
+from neardup.offline.parallel import CORES
 from neardup.psm import Psm
 from neardup.table import BITS
 

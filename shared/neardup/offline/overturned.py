@@ -61,7 +61,7 @@ def find_overturned(
     documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
 ) -> Overturned:
     """Duplicates of the first document of their cluster; and of those alone, what an earlier document contains."""
-    first = first_of_each(cluster, documents.rank)
+    first = first_of_each(cluster, documents.order)
     unique = documents.relation == UNIQUE
     members = np.flatnonzero(unique & (first != np.arange(len(documents))))
     alone = unique & (sizes(cluster) == 1)
