@@ -103,15 +103,21 @@ class Postings:
         self._directory.mkdir(parents=True, exist_ok=True)
         beside = self._directory / "postings.new"
         with ThreadPoolExecutor(CORES) as pool:
-            runs, spilled = self._new_runs(documents, kept, keys_of, most_keys, memory_bytes, pool)
-            starts = _write(beside, [self._run, *runs], pool)
-            del runs
+            new, spilled = self._new_runs(documents, kept, keys_of, most_keys, memory_bytes, pool)
+            runs = [run for run in (self._run, *new) if run.words.size]
+            starts: NDArray[np.int64] = np.sum([run.starts for run in (self._run, *new)], axis=0)
+            # What is in memory anyhow can be worked with while it is written.
+            alone = len(runs) == 1 and not spilled
+            if not alone:
+                _write_merged(beside, runs, starts, pool)
         for path in spilled:
             path.unlink()
-        before, self._run = self._run, Run(_mapped(beside, int(starts[-1])), starts)
+        before = self._run
+        self._run = runs[0] if alone else Run(_mapped(beside, int(starts[-1])), starts)
+        del new, runs
         try:
             with ThreadPoolExecutor(1) as pool:
-                on_disk = pool.submit(_sync, beside)
+                on_disk = pool.submit(_make_durable, beside, self._run.words if alone else None)
                 yield
                 on_disk.result()
         except BaseException:
@@ -215,27 +221,27 @@ def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool:
     return run
 
 
-def _write(path: Path, runs: Sequence[Run], pool: ThreadPoolExecutor) -> NDArray[np.int64]:
-    """All runs as one, and where its partitions start; not yet durable."""
-    starts: NDArray[np.int64] = np.sum([run.starts for run in runs], axis=0)
-    filled = [run for run in runs if run.words.size]
-
+def _write_merged(path: Path, runs: list[Run], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
+    """All runs as one, whose partitions start there; not yet durable."""
     with path.open("wb") as file:
 
         def write_partition(number: int) -> None:
-            if filled:
-                part = _merged_partition(filled, number).astype("<u8", copy=False).data.cast("B")
-                at = 8 * int(starts[number])
-                while part:
-                    done = os.pwrite(file.fileno(), part, at)
-                    part, at = part[done:], at + done
+            part = _merged_partition(runs, number).astype("<u8", copy=False).data.cast("B")
+            at = 8 * int(starts[number])
+            while part:
+                done = os.pwrite(file.fileno(), part, at)
+                part, at = part[done:], at + done
 
-        list(pool.map(write_partition, range(PARTITIONS)))
-    return starts
+        if runs:
+            list(pool.map(write_partition, range(PARTITIONS)))
 
 
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
+def _make_durable(path: Path, words: NDArray[np.uint64] | None) -> None:
+    """What is in a file; with words, after they are written to it."""
+    with path.open("r+b" if words is None else "wb") as file:
+        if words is not None:
+            file.write(words.astype("<u8", copy=False).data)
+            file.flush()
         os.fsync(file.fileno())
 
 
