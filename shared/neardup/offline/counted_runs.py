@@ -59,6 +59,16 @@ class RunBuffer:
         self._spare = np.empty_like(self.pairs)
         self._row_bits, self._directory = row_bits, directory
 
+    def add(self, pairs: NDArray[np.uint64]) -> None:
+        """Take these, and cut runs where it is full."""
+        while pairs.size:
+            if self.filled == self.pairs.size:
+                self.cut()
+            some = pairs[: self.pairs.size - self.filled]
+            self.pairs[self.filled : self.filled + some.size] = some
+            self.filled += some.size
+            pairs = pairs[some.size :]
+
     def cut(self) -> None:
         """Put what was filled on disk, as a run."""
         self._directory.mkdir(parents=True, exist_ok=True)
