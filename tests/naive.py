@@ -323,6 +323,11 @@ def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
     return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))
 
 
+def first_equal(values: Sequence[object]) -> list[int]:
+    """For each value the first place that has it."""
+    return [values.index(value) for value in values]
+
+
 def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     """The least row that each row is connected with: the label of a neighbour is taken over until nothing changes."""
     edges = list(edges)

@@ -6,6 +6,7 @@
                             more work, and more found
     growth_exponent         the e of seconds ~ documents^e, of the whole pass by the default sources
     bytes_per_document      that the pass keeps on disk, results included, at the largest size
+    local_vs_spark          the whole pass by the default sources over 20K documents, against PySpark on local[2]
 
 Grouping is all from sketches to clusters: copies, pairs, comparing, clusters. Reading the corpus and writing the
 results are not part of it, nor is making a peer's objects; they are part of the whole pass. Each size runs in a process
@@ -28,11 +29,13 @@ from neardup.offline.options import Options
 from neardup.offline.recluster import recluster, source_directory
 from neardup.offline.report import Report
 from neardup.offline.sources import make_source
+from neardup.offline.spark import recluster_spark
 from tests.bench import cluster_peers, made_corpus
 from tests.bench.made_corpus import SIGNATURE
 from tests.bench.result import Result
 
 COMPARED: Final = 100_000
+SPARK: Final = 20_000
 ROUNDS: Final = 3
 DEFAULT: Final = Options(signature_version=SIGNATURE).pair_sources
 _NOT_GROUPING: Final = ("gather", "overturned", "results", "index")
@@ -64,6 +67,7 @@ def run(*, full: bool) -> list[Result]:
             if size == COMPARED:
                 bands = _apart(Path(directory), ("bands",), ROUNDS)
                 peers = _peers(made)
+    local, spark = _engines(SPARK)
     best = min(peers, key=lambda name: peers[name][0])
     seconds, grouped = peers[best]
     about = f"{best}, {COMPARED:,} documents"
@@ -80,6 +84,8 @@ def run(*, full: bool) -> list[Result]:
         Result("bands_s", bands.grouping, "s", f"{COMPARED:,} documents, grouping"),
         Result("default_s", measured[COMPARED].grouping, "s", f"{COMPARED:,} documents, grouping"),
         *(Result("documents_per_s", round(n / each.seconds), "documents/s", f"{n:,}") for n, each in measured.items()),
+        Result("local_vs_spark", spark / local, "ratio", f"Spark on local[2], {SPARK:,} documents, the whole pass"),
+        Result("spark_documents_per_s", round(SPARK / spark), "documents/s", f"{SPARK:,}"),
         *(Result("peak_memory_mb", each.memory >> 20, "MB", f"{n:,} documents") for n, each in measured.items()),
     ]
 
@@ -93,6 +99,18 @@ def _peers(made: made_corpus.Made) -> dict[str, tuple[float, int]]:
         grouped = int((runs[0][0] != np.arange(COMPARED)).sum())
         found[name] = min(seconds for _, seconds in runs), grouped
     return found
+
+
+def _engines(size: int) -> tuple[float, float]:
+    """Seconds of a whole pass over so many documents: on one machine, and on Spark there."""
+    with tempfile.TemporaryDirectory() as directory:
+        made_corpus.write(made_corpus.make(size), Corpus(f"{directory}/corpus"))
+        local = _apart(Path(directory), DEFAULT, ROUNDS).seconds
+        # Without what it takes to start Spark.
+        spark = recluster_spark(
+            f"{directory}/corpus", Path(directory) / "spark", Options(signature_version=SIGNATURE), "local[2]"
+        )
+        return local, spark.seconds
 
 
 def _apart(directory: Path, sources: Sequence[str], rounds: int) -> Measured:

@@ -57,6 +57,24 @@ def test_components(graph: Graph) -> None:
     assert leading.components(graph.rows, *columns(graph.edges)).tolist() == naive.components(graph.rows, graph.edges)
 
 
+@given(graphs())
+def test_edges_both_ways(graph: Graph) -> None:
+    starts, neighbours = leading.both_ways(graph.rows, *columns(graph.edges))
+    expected_starts, expected = both_ways(graph)
+    assert starts.tolist() == expected_starts.tolist()
+    for row in range(graph.rows):
+        own = slice(starts[row], starts[row + 1])
+        assert sorted(neighbours[own].tolist()) == sorted(expected[own].tolist())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40), st.integers(0, 2**63 - 1))
+def test_the_first_row_that_is_the_same(rows: list[tuple[int, int]], salt: int) -> None:
+    # Values that differ in the low bits alone fall into the same slots with some salts.
+    checksums = np.array([(one << 62 | 1, other) for one, other in rows], np.uint64).reshape(-1, 2)
+    expected = naive.first_equal(list(map(tuple, checksums.tolist())))
+    assert leading.first_same(checksums, np.uint64(2 * salt + 1)).tolist() == expected
+
+
 @given(graphs(), st.data(), st.floats(0, 1))
 def test_lead(graph: Graph, data: st.DataObject, threshold: float) -> None:
     order = data.draw(st.permutations(range(graph.rows)))

@@ -25,9 +25,9 @@ def test_words_are_sorted_by_some_bits_and_equal_ones_stay_in_order(size: int, o
 def test_so_many_words_that_they_are_divided_first(low: int, high: int) -> None:
     rng = np.random.default_rng(1)
     words = (
-        rng.integers(0, 2**high, 3 * radix.NEAR, np.uint64)
+        rng.integers(0, 2**high, 5 * radix.NEAR // 4, np.uint64)
         if high < 64
-        else rng.integers(0, 2**64, 3 * radix.NEAR, np.uint64)
+        else rng.integers(0, 2**64, 5 * radix.NEAR // 4, np.uint64)
     )
     # Some leading digits are frequent, most are rare.
     words[::2] &= np.uint64(2 ** (high - high // 4) - 1)

@@ -18,7 +18,12 @@ def test_many_pairs_are_compared_as_one_is(some: list[NDArray[np.uint64]], data:
     pairs = data.draw(st.lists(st.tuples(row, row), max_size=8))
     a, b = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
     words, starts = np.concatenate(sketches), np.cumsum([0, *(sketch.size for sketch in sketches)])
-    found = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED)
+    found = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED, verifying.NEVER)
     expected = [compare(sketches[one], sketches[other]) for one, other in pairs]
     assert found.tolist() == [[-1.0 if value is None else value for value in each] for each in expected]
+    # Containment of those that resemble each other enough is not looked at.
+    enough = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED, 0.6)
+    assert (enough[:, 0] == found[:, 0]).all()
+    assert (enough[found[:, 0] >= 0.6, 1:] == -1).all()
+    assert (enough[found[:, 0] < 0.6] == found[found[:, 0] < 0.6]).all()
     assert verifying.resemblances(a, b, words, starts).tolist() == [each.resemblance for each in expected]

@@ -5,12 +5,15 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from neardup.document_batches import Settled
 from neardup.errors import CorruptState, WrongState
 from neardup.evidence import RELATIONS, Match
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.gathered import UNIQUE, Gathered, gather
+from neardup.offline.known_ids import KnownIds
 from neardup.types import DocumentId, Relation
 from tests.documents import document
 from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
@@ -141,3 +144,17 @@ def test_an_empty_corpus_is_no_documents(tmp_path: Path) -> None:
     documents = gather(Corpus(str(tmp_path / "corpus")), tmp_path / "gathered")
     assert len(documents) == 0
     assert documents.words.dtype == np.uint64
+
+
+@given(st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8), max_size=8), st.integers(0, 8))
+def test_each_id_is_taken_once(made: list[list[tuple[int, int, int]]], before: int) -> None:
+    listed = [np.array(batch, np.int64).reshape(-1, 3) for batch in made]
+    known = KnownIds(np.concatenate([np.empty((0, 3), np.int64), *listed[:before]]))
+    seen = {each for batch in made[:before] for each in batch}
+    for batch, ids in zip(made[before:], listed[before:], strict=True):
+        expected = []
+        for place, each in enumerate(batch):
+            if each not in seen:
+                expected.append(place)
+            seen.add(each)
+        assert known.take(ids).tolist() == expected

@@ -18,7 +18,7 @@ from neardup.bands import Filter
 from neardup.errors import CorruptState, WrongState
 from neardup.kernels import comparing
 from neardup.kernels.postings import expand
-from neardup.offline import shared_keys
+from neardup.offline import counted_runs, postings, shared_keys
 from neardup.offline.options import Options
 from neardup.offline.pairs import Counted, Pairs
 from neardup.offline.postings import Postings
@@ -222,7 +222,7 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
     assert len(expected[0]) == 20 * 16 * 15 // 2
     little = replace(options, memory_bytes=1 << 16)
     largest = 0
-    spill = shared_keys._Collecting._spill
+    cut = counted_runs.RunBuffer.cut
 
     def expanding(*given: Any) -> Any:
         nonlocal largest
@@ -232,13 +232,52 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
 
     with (
         patch.object(shared_keys, "expand", expanding),
-        patch.object(shared_keys._Collecting, "_spill", autospec=True, side_effect=spill) as spilling,
+        patch.object(counted_runs.RunBuffer, "cut", autospec=True, side_effect=cut) as cutting,
     ):
         assert pairs_of(tmp_path / "little", sketches, little) == expected
-    assert spilling.call_count > 10
+    assert cutting.call_count > 10
     assert 8 * largest <= little.memory_bytes
     assert {path.name for path in (tmp_path / "little").iterdir()} == {"postings.json", "postings-320"}
     assert pairs_of(tmp_path / "little", sketches, little) == expected
+
+
+def test_fingerprints_that_many_rows_have_are_paired_in_little_memory(tmp_path: Path) -> None:
+    near = [0, 1, 3, 2**64 - 1]
+    fingerprints = [near[row % 4] for row in range(240)]
+    sketches = [np.empty(0, np.uint64)] * len(fingerprints)
+
+    def found(directory: str, memory_bytes: int) -> Found:
+        source = make_source("hamming", tmp_path / directory, replace(OPTIONS, memory_bytes=memory_bytes))
+        pairs, _ = source.pairs(rows_of(sketches, fingerprints), np.ones(240, bool), 0, lambda done, of: None)
+        return found_in(pairs)
+
+    expected = found("much", 1 << 24)
+    assert len(expected) == 180 * 179 // 2 + 60 * 59 // 2
+    cut, largest = counted_runs.RunBuffer.cut, 0
+
+    def cutting(buffer: counted_runs.RunBuffer) -> None:
+        nonlocal largest
+        largest = max(largest, buffer.filled)
+        cut(buffer)
+
+    with patch.object(counted_runs.RunBuffer, "cut", autospec=True, side_effect=cutting) as cuts:
+        assert found("little", 1 << 14) == expected
+    assert cuts.call_count > 10
+    assert 16 * largest <= 1 << 13
+    assert not list((tmp_path / "little").iterdir())
+
+
+def test_a_spot_that_occurs_often_makes_as_many_keys_as_fit(tmp_path: Path) -> None:
+    sketch = packed((0, [0] * M, []))
+    sketch[0] |= np.uint64(2 << 24)
+    often = np.concatenate([sketch, np.array([1 << 40 | 255, 2 << 40 | 255], np.uint64)])
+    with patch.object(postings, "_sorted", side_effect=postings._sorted) as sorting:
+        options = replace(OPTIONS, memory_bytes=32 * 1024)
+        source = make_source("spots", tmp_path, options)
+        pairs, _ = source.pairs(rows_of([often] * 9), np.ones(9, bool), 0, lambda done, of: None)
+    # Two rows have 1020 keys: no more are sorted at once.
+    assert [call.args[1].size for call in sorting.call_args_list] == [2, 2, 2, 2, 1]
+    assert len(found_in(pairs)) == 36
 
 
 # What is kept

@@ -64,30 +64,32 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int
 
     Both must have MIPs vectors of one length.
     """
-    words = (mips_length(a) + _BYTES - 1) // _BYTES
+    left, right, shared = compare_samples(a, b)
+    return equal_bytes(a, b), left, right, shared
+
+
+@njit(nogil=True, cache=True)
+def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int]:
+    """The last three of these."""
+    start = 1 + (mips_length(a) + _BYTES - 1) // _BYTES
+    one = a[start : start + np.int64(a[0] >> _SAMPLE_AT)]
+    other = b[start : start + np.int64(b[0] >> _SAMPLE_AT)]
     exponent = max(a[0] & np.uint64(0xFF), b[0] & np.uint64(0xFF))
     mask = (np.uint64(1) << np.uint64(exponent)) - np.uint64(1)
-    i = j = 1 + words
-    a_end, b_end = i + int(a[0] >> _SAMPLE_AT), j + int(b[0] >> _SAMPLE_AT)
-    left = right = shared = 0
-    while i < a_end or j < b_end:
-        if i < a_end and a[i] & mask:
-            i += 1
-        elif j < b_end and b[j] & mask:
-            j += 1
-        elif j == b_end or (i < a_end and a[i] < b[j]):
-            left += 1
-            i += 1
-        elif i == a_end or a[i] > b[j]:
-            right += 1
-            j += 1
-        else:
-            left += 1
-            right += 1
-            shared += 1
-            i += 1
-            j += 1
-    return equal_bytes(a, b), left, right, shared
+    left = right = shared = np.int64(0)
+    for i in range(one.size):
+        left += (one[i] & mask) == np.uint64(0)
+    for j in range(other.size):
+        right += (other[j] & mask) == np.uint64(0)
+    i = j = np.int64(0)
+    while i < one.size and j < other.size:
+        x = one[i]
+        y = other[j]
+        # No branch: which one is next cannot be predicted.
+        shared += (x ^ y | x & mask) == np.uint64(0)
+        i += x <= y
+        j += y <= x
+    return left, right, shared
 
 
 @njit(nogil=True, cache=True)

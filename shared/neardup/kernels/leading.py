@@ -1,4 +1,4 @@
-"""Clusters from edges: connected components, and within them groups around a first document."""
+"""Clusters: rows with the same checksums, what edges connect, and within that groups around a first document."""
 
 # Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
 # mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
@@ -8,6 +8,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.comparing import equal_bytes, mips_length, resemblance
+
+_FREE = np.uint32(0xFFFFFFFF)
 
 
 @njit(nogil=True, cache=True)
@@ -32,6 +34,51 @@ def _root(root: NDArray[np.uint32], row: int) -> int:
         root[row] = root[root[row]]
         row = root[row]
     return row
+
+
+@njit(nogil=True, cache=True)
+def both_ways(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Where the neighbours of each row begin, and in the end where the last ones end; the neighbours."""
+    starts = np.zeros(rows + 1, np.int64)
+    for i in range(a.size):
+        starts[a[i]] += 1
+        starts[b[i]] += 1
+    for row in range(rows):
+        starts[row + 1] += starts[row]
+    # Filled from the end of each row's stretch to its start, which is then where it belongs.
+    neighbours = np.empty(starts[rows], np.uint32)
+    for i in range(a.size):
+        starts[a[i]] -= 1
+        neighbours[starts[a[i]]] = b[i]
+        starts[b[i]] -= 1
+        neighbours[starts[b[i]]] = a[i]
+    return starts, neighbours
+
+
+@njit(nogil=True, cache=True)
+def first_same(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint32]:
+    """For each row of two words the first row with the same two.
+
+    An open-addressed table of rows. The salt is odd, and changes only which slots are used (`shingling`).
+    """
+    bits = 1
+    while (1 << bits) < 2 * len(checksums):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    slots = np.full(1 << bits, _FREE)
+    first = np.empty(len(checksums), np.uint32)
+    for row in range(len(checksums)):
+        slot = checksums[row, 0] * salt >> shift
+        while slots[slot] != _FREE:
+            other = slots[slot]
+            if checksums[other, 0] == checksums[row, 0] and checksums[other, 1] == checksums[row, 1]:
+                break
+            slot = slot + np.uint64(1) & mask
+        if slots[slot] == _FREE:
+            slots[slot] = np.uint32(row)
+        first[row] = slots[slot]
+    return first
 
 
 @njit(nogil=True, cache=True)

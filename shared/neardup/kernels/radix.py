@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 DIGIT = 12
 """Most bits that are sorted by in one go: as many stretches as can be written to side by side."""
-NEAR = 1 << 15
-"""Words that fit the cache, twice."""
+NEAR = 1 << 20
+"""Up to so many words stay near enough by themselves, and would come into stretches of few if they were divided."""
 FEW = 192
 """So few are compared instead: counting digits would take longer."""
 

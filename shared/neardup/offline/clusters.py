@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.leading import components, lead
+from neardup.kernels.leading import both_ways, components, lead
 from neardup.offline.copies import Copies
 from neardup.offline.edges import Edges
 from neardup.offline.gathered import Gathered
@@ -41,7 +41,7 @@ def find_clusters(
 ) -> Leaders:
     """Lead all rows, copies as their kept row. With `before`, only what is connected with a touched row is led anew."""
     connected = components(len(documents), edges.a, edges.b)
-    first = first_of_each(connected, documents.rank)
+    first = first_of_each(connected, documents.order)
     if options.rule == TRANSITIVE:
         cluster = first
     else:
@@ -66,15 +66,8 @@ def _led(
         cluster[: before.cluster.size][untouched] = before.cluster[untouched]
         anew &= touched[connected]
     within = anew[edges.a]
-    starts, neighbours = _both_ways(rows, edges.a[within], edges.b[within])
+    starts, neighbours = both_ways(rows, edges.a[within], edges.b[within])
     order = documents.order[anew[documents.order]]
     led = lead(order, starts, neighbours, documents.words, documents.starts, threshold)
     cluster[anew] = led[anew]
     return cluster
-
-
-def _both_ways(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Where the neighbours of each row begin, and the neighbours."""
-    left, right = np.concatenate([a, b]), np.concatenate([b, a])
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(left, minlength=rows))])
-    return starts, right[np.argsort(left, kind="stable")]

@@ -4,14 +4,17 @@ A level implies the next as a rule, and need not: the same bytes, served with an
 any level brings together is one group.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.leading import components
+from neardup.kernels.leading import components, first_same
 from neardup.offline.gathered import Gathered
 from neardup.offline.grouping import first_of_each
+from neardup.offline.parallel import CORES
+from neardup.scratch import SALT
 
 LEVELS: Final = 3
 """The first places of RELATIONS: identical, same-text, same-shingles."""
@@ -30,11 +33,13 @@ class Copies(NamedTuple):
 
 def find_copies(documents: Gathered) -> Copies:
     """Group all rows."""
-    links = [_neighbours(documents.checksums[:, level]) for level in range(LEVELS)]
+    with ThreadPoolExecutor(CORES) as pool:
+        links = list(pool.map(lambda level: _links(documents.checksums[:, level]), range(LEVELS)))
     a, b = (np.concatenate(side) for side in zip(*links, strict=True))
     group = components(len(documents), a, b)
     sketched = np.diff(documents.starts) > 0
-    kept = first_of_each(group, ~sketched, documents.rank)
+    order = documents.order
+    kept = first_of_each(group, np.concatenate([order[sketched[order]], order[~sketched[order]]]))
     return Copies(kept, sketched & (kept == np.arange(len(documents))))
 
 
@@ -49,8 +54,8 @@ def levels(checksums: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray
     return strongest
 
 
-def _neighbours(checksums: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _links(checksums: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Pairs of rows that link all rows with the same checksum."""
-    ordered = np.lexsort((checksums[:, 1], checksums[:, 0])).astype(np.uint32)
-    same = (checksums[ordered[1:]] == checksums[ordered[:-1]]).all(axis=1)
-    return ordered[:-1][same], ordered[1:][same]
+    first = first_same(checksums, SALT)
+    later = np.flatnonzero(first != np.arange(first.size)).astype(np.uint32)
+    return first[later], later

@@ -4,19 +4,20 @@ Pairs of all sources are united piece by piece, so that memory is bounded whatev
 compared by all cores.
 """
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.kernels.postings import merge_counted
 from neardup.kernels.verifying import likenesses
 from neardup.offline.gathered import Gathered
 from neardup.offline.options import Options
 from neardup.offline.pairs import Pairs
+from neardup.offline.parallel import CORES, in_order
+from neardup.offline.postings import merged
 from neardup.packed_sketch import LEAST_SAMPLED
 
 PIECE: Final = 1 << 15
@@ -52,86 +53,57 @@ def find_edges(
 
     `progress`: pairs done, of all.
     """
-    verified = list(_in_parallel(lambda piece: _verify(documents, piece, options), _pieces(sources), sources, progress))
-    return _edges([edges for edges, _ in verified]), _contained([contained for _, contained in verified])
+    done, total = 0, sum(pairs.a.size for _, pairs in sources)
+    edges, contained = [], []
+    with ThreadPoolExecutor(CORES) as pool:
+        for piece in in_order(pool, lambda some: _verify(documents, some, options), _pieces(sources)):
+            edges.append(piece.edges)
+            contained.append(piece.contained)
+            done += piece.pairs
+            progress(done, total)
+    return _edges(edges), _contained(contained)
 
 
-class _Piece(NamedTuple):
-    """The pairs of some rows, from all sources, which brought so many with repeats.
-
-    `spots`: the score of that source, 0 where a pair is not from there.
-    """
-
-    a: NDArray[np.uint32]
-    b: NDArray[np.uint32]
-    sources: NDArray[np.uint8]
-    spots: NDArray[np.float32]
-    brought: int
+_Sources = Sequence[tuple[str, Pairs]]
 
 
-def _pieces(sources: Sequence[tuple[str, Pairs]]) -> Iterator[_Piece]:
-    """All pairs in order, each once. A row's pairs are never cut apart."""
+def _pieces(sources: _Sources) -> Iterator[_Sources]:
+    """All pairs in order. A row's pairs are never cut apart."""
     firsts = np.unique(np.concatenate([pairs.a[::PIECE] for _, pairs in sources]))
     cuts = [np.append(np.searchsorted(pairs.a, firsts), pairs.a.size) for _, pairs in sources]
     for number in range(firsts.size):
         slices = [slice(cut[number], cut[number + 1]) for cut in cuts]
-        yield _united(
-            [
-                (name, Pairs(pairs.a[rows], pairs.b[rows], pairs.score[rows]))
-                for rows, (name, pairs) in zip(slices, sources, strict=True)
-            ]
-        )
+        yield [
+            (name, Pairs(pairs.a[rows], pairs.b[rows], pairs.score[rows]))
+            for rows, (name, pairs) in zip(slices, sources, strict=True)
+        ]
 
 
-def _united(sources: Sequence[tuple[str, Pairs]]) -> _Piece:
+class _Verified(NamedTuple):
+    """What so many pairs of all sources, repeats included, came to."""
+
+    edges: Edges
+    contained: Contained
+    pairs: int
+
+
+def _verify(documents: Gathered, sources: _Sources, options: Options) -> _Verified:
     keys = [pairs.a.astype(np.uint64) << np.uint64(32) | pairs.b for _, pairs in sources]
-    found = np.unique(np.concatenate(keys))
-    mask = np.zeros(found.size, np.uint8)
-    spots = np.zeros(found.size, np.float32)
-    for number, ((name, pairs), own) in enumerate(zip(sources, keys, strict=True)):
-        places = np.searchsorted(found, own)
-        mask[places] |= np.uint8(1 << number)
-        if name == SPOTS:
-            spots[places] = pairs.score
+    marked = [(own, np.full(own.size, 1 << number, np.uint32)) for number, own in enumerate(keys)]
+    # Each source brings a pair once: its marks, added up, are a set of bits.
+    found, marks = merged(marked, lambda one, other: merge_counted(*one, *other))
     a, b = (found >> np.uint64(32)).astype(np.uint32), found.astype(np.uint32)
-    return _Piece(a, b, mask, spots, sum(own.size for own in keys))
-
-
-def _verify(documents: Gathered, piece: _Piece, options: Options) -> tuple[Edges, Contained]:
-    a, b = piece.a, piece.b
-    found = likenesses(a, b, documents.words, documents.starts, LEAST_SAMPLED)
-    resemblance = found[:, 0]
-    near = resemblance >= options.thresholds.resemblance
-    near |= (piece.spots > 0) & (piece.spots >= np.float32(options.spot_resemblance))
-    edges = Edges(a[near], b[near], resemblance[near].astype(np.float32), piece.sources[near])
-    in_b, in_a = (~near & (share >= options.thresholds.containment) & (share >= 0) for share in found.T[1:])
+    threshold = options.thresholds.resemblance
+    likeness = likenesses(a, b, documents.words, documents.starts, LEAST_SAMPLED, threshold)
+    near = likeness[:, 0] >= threshold
+    for (name, pairs), own in zip(sources, keys, strict=True):
+        if name == SPOTS:
+            near[np.searchsorted(found, own[pairs.score >= np.float32(options.spot_resemblance)])] = True
+    edges = Edges(a[near], b[near], likeness[near, 0].astype(np.float32), marks[near].astype(np.uint8))
+    in_b, in_a = (~near & (share >= options.thresholds.containment) & (share >= 0) for share in likeness.T[1:])
     inner, outer = np.concatenate([a[in_b], b[in_a]]), np.concatenate([b[in_b], a[in_a]])
-    containment = np.concatenate([found[in_b, 1], found[in_a, 2]]).astype(np.float32)
-    return edges, Contained(inner, outer, containment)
-
-
-def _in_parallel(
-    verify: Callable[[_Piece], tuple[Edges, Contained]],
-    pieces: Iterator[_Piece],
-    sources: Sequence[tuple[str, Pairs]],
-    progress: Callable[[int, int], None],
-) -> Iterator[tuple[Edges, Contained]]:
-    """Results in the order of the pieces, of which only a few are in memory at a time."""
-    threads = os.cpu_count() or 1
-    done, total = 0, sum(pairs.a.size for _, pairs in sources)
-    waiting: deque[tuple[int, Future[tuple[Edges, Contained]]]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for piece in pieces:
-            waiting.append((piece.brought, pool.submit(verify, piece)))
-            if len(waiting) > 2 * threads:
-                count, future = waiting.popleft()
-                yield future.result()
-                done += count
-                progress(done, total)
-        for count, future in waiting:
-            yield future.result()
-            done += count
-            progress(done, total)
+    containment = np.concatenate([likeness[in_b, 1], likeness[in_a, 2]]).astype(np.float32)
+    return _Verified(edges, Contained(inner, outer, containment), sum(own.size for own in keys))
 
 
 def _edges(parts: list[Edges]) -> Edges:

@@ -1,9 +1,15 @@
 """Pairs of documents with fingerprints a few bits apart: a new batch against the whole file, itself included.
 
 Nothing is kept between calls: the gathered fingerprints are the file. The score is the distance in bits.
+
+Each pair of fingerprints stands for the pairs of all rows that have them, which may be a million: these are counted in
+bounded memory, as those of shared keys are (`counted_runs`).
 """
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +20,20 @@ from neardup import batch
 from neardup.batch import BatchSearch, scan_psm
 from neardup.design import longest_leading
 from neardup.flip_model import simulated_model
+from neardup.offline.collected_pairs import collecting
+from neardup.offline.counted_runs import RunBuffer, merge_runs
 from neardup.offline.gathered import Gathered
 from neardup.offline.options import Options
 from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.postings import CORES
+from neardup.offline.parallel import CORES
 from neardup.psm import Psm
 from neardup.table import BITS
 
 TABLES: Final = 10
 HEADER: Final = 16
 """Leading bits of which the probabilistic search flips one."""
+_BYTES_A_ROW_PAIR: Final = 256
+"""That its making takes at once, twice over."""
 
 
 class HammingSource:
@@ -32,7 +42,7 @@ class HammingSource:
     name = "hamming"
 
     def __init__(self, directory: Path, options: Options) -> None:
-        self._options = options
+        self._directory, self._options = directory, options
 
     def pairs(
         self,
@@ -42,22 +52,37 @@ class HammingSource:
         progress: Callable[[int, int], None],
     ) -> tuple[Pairs, Counted]:
         """See PairSource. Fingerprints that more than `common` documents have are left out."""
+        memory_bytes, row_bits = self._options.memory_bytes, len(documents).bit_length()
         rows = np.flatnonzero(kept)
-        file = _File(rows, documents.fingerprint[rows], self._options.common)
+        file = _File(rows, documents.fingerprint[rows], row_bits, self._options.common)
         queries = np.unique(file.fingerprints_from(first_new))
-        most = max(1, self._options.memory_bytes // (32 * TABLES))
+        most = max(1, memory_bytes // (32 * TABLES))
         pieces = [queries[start : start + most] for start in range(0, queries.size, most)]
-        found = []
+        spilled = self._directory / "spilled"
+        shutil.rmtree(spilled, ignore_errors=True)
+        buffer = RunBuffer(memory_bytes // 2, 1, row_bits, spilled)
         for done, piece in enumerate(pieces):
-            found.append(file.row_pairs(self._near(piece, file.distinct), queries, first_new))
+            near = self._near(piece, file.distinct)
+            for some in file.row_pairs(near, queries, first_new, max(1, memory_bytes // _BYTES_A_ROW_PAIR)):
+                buffer.add(some)
             progress(done + 1, len(pieces))
-        pairs = np.sort(np.concatenate([np.empty(0, np.uint64), *found]))
-        a, b = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
-        distance = np.bitwise_count(documents.fingerprint[a] ^ documents.fingerprint[b])
-        return Pairs(a, b, distance.astype(np.float32)), file.common
+        with ThreadPoolExecutor(CORES) as pool, collecting(self._directory) as found:
+            distances = partial(_distances, documents.fingerprint)
+            merge_runs(buffer.finish(), row_bits, distances, memory_bytes, pool, found)
+            pairs = found.mapped()
+        shutil.rmtree(spilled, ignore_errors=True)
+        return pairs, file.common
 
     def _near(self, queries: NDArray[np.uint64], file: NDArray[np.uint64]) -> batch.Pairs:
         return BatchSearch(queries, longest_leading(self._options.hamming, TABLES)).scan([file], CORES)
+
+
+def _distances(
+    fingerprints: NDArray[np.uint64], pairs: NDArray[np.uint64], counts: NDArray[np.uint32]
+) -> NDArray[np.float32]:
+    a, b = (pairs >> np.uint64(32)).astype(np.int64), pairs.astype(np.uint32)
+    distances: NDArray[np.float32] = np.bitwise_count(fingerprints[a] ^ fingerprints[b]).astype(np.float32)
+    return distances
 
 
 class PsmSource(HammingSource):
@@ -77,11 +102,11 @@ class PsmSource(HammingSource):
 class _File:
     """Rows by fingerprint."""
 
-    def __init__(self, rows: NDArray[np.int64], fingerprints: NDArray[np.uint64], common: int) -> None:
+    def __init__(self, rows: NDArray[np.int64], fingerprints: NDArray[np.uint64], row_bits: int, common: int) -> None:
         order = np.argsort(fingerprints, kind="stable")
         distinct, starts, counts = np.unique(fingerprints[order], return_index=True, return_counts=True)
         few = counts <= common
-        self._rows = rows[order]
+        self._rows, self._row_bits = rows[order], np.uint64(row_bits)
         self.distinct, self._starts, self._counts = distinct[few], starts[few], counts[few]
         self.common = Counted(int((~few).sum()), int(counts[~few].sum()))
 
@@ -91,18 +116,28 @@ class _File:
         new: NDArray[np.uint64] = self.distinct[last >= first_new]
         return new
 
-    def row_pairs(self, near: batch.Pairs, queries: NDArray[np.uint64], first_new: int) -> NDArray[np.uint64]:
-        """Each pair of rows once, a << 32 | b with b from `first_new` on, for pairs of fingerprints near each other."""
+    def row_pairs(
+        self, near: batch.Pairs, queries: NDArray[np.uint64], first_new: int, most: int
+    ) -> Iterator[NDArray[np.uint64]]:
+        """Each pair of rows once, a << row_bits | b with b from `first_new` on, for pairs of fingerprints near each
+        other; at most so many at a time."""
         # Where both fingerprints are queries the pair was found twice.
         once = (near.query <= near.fingerprint) | ~np.isin(near.fingerprint, queries)
         one = np.searchsorted(self.distinct, near.query[once])
         other = np.searchsorted(self.distinct, near.fingerprint[once])
-        sizes = self._counts[one] * self._counts[other]
-        number = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        one, other = np.repeat(one, sizes), np.repeat(other, sizes)
+        ends = np.cumsum(self._counts[one] * self._counts[other])
+        for first in range(0, int(ends[-1]) if ends.size else 0, most):
+            numbers = np.arange(first, min(first + most, int(ends[-1])))
+            places = np.searchsorted(ends, numbers, "right")
+            yield self._some(one[places], other[places], ends[places] - numbers - 1, first_new)
+
+    def _some(
+        self, one: NDArray[np.int64], other: NDArray[np.int64], number: NDArray[np.int64], first_new: int
+    ) -> NDArray[np.uint64]:
+        """The pairs of rows with these numbers among all that have one fingerprint and the other."""
         x = self._rows[self._starts[one] + number // self._counts[other]]
         y = self._rows[self._starts[other] + number % self._counts[other]]
         wanted = (np.maximum(x, y) >= first_new) & ((one != other) | (x < y))
         low, high = np.minimum(x, y)[wanted].astype(np.uint64), np.maximum(x, y)[wanted].astype(np.uint64)
-        pairs: NDArray[np.uint64] = low << np.uint64(32) | high
+        pairs: NDArray[np.uint64] = low << self._row_bits | high
         return pairs

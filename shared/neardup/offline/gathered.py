@@ -25,6 +25,7 @@ from neardup.errors import CorruptState, WrongState
 from neardup.evidence import RELATIONS
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.durable import write_text
+from neardup.offline.known_ids import KnownIds
 from neardup.types import DocumentId
 
 FILE: Final = "gathered.json"
@@ -143,7 +144,7 @@ def gather(corpus: Corpus, directory: Path, progress: Callable[[int, int], None]
     new = [file for file in corpus.files() if file not in taken]
     if not new:
         return before
-    known = set(map(tuple, before.id.tolist()))
+    known = KnownIds(before.id)
     signature = before.manifest.signature_version
     with _Appending(directory, before.manifest) as appending:
         for number, file in enumerate(new):
@@ -182,12 +183,11 @@ class _Appending:
     def add(self, batch: pyarrow.RecordBatch) -> None:
         """Rows of the corpus."""
         column = {name: batch.column(name) for name in batch.schema.names}
-        ids = [_numbers(column[name]) for name in ("timestamp", "partition", "offset")]
         matches = [_numbers(column[f"match_{name}"].fill_null(-1)) for name in ("timestamp", "partition", "offset")]
         relations = {str(relation): place for place, relation in enumerate(RELATIONS)}
         places = [relations.get(relation, UNIQUE) for relation in column["relation"].to_pylist()]
         levels = [column[name].to_pylist() for name in ("content", "tokens", "shingles")]
-        self._put("id", np.stack(ids, axis=1))
+        self._put("id", _ids(batch))
         self._put("fingerprint", _numbers(column["fingerprint"]))
         self._files["checksums"].write(b"".join(part for three in zip(*levels, strict=True) for part in three))
         self._put("size", _numbers(column["size"]))
@@ -224,15 +224,14 @@ class _Appending:
             self._ends[name] = int(ends[-1])
 
 
-def _without_known(batch: pyarrow.RecordBatch, known: set[tuple[int, ...]]) -> pyarrow.RecordBatch:
+def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:
     """The rows whose ids are new; they are known afterwards."""
-    ids = zip(*(batch.column(name).to_pylist() for name in ("timestamp", "partition", "offset")), strict=True)
-    rows = []
-    for row, each in enumerate(ids):
-        if each not in known:
-            known.add(each)
-            rows.append(row)
-    return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows, pyarrow.int64()))
+    rows = known.take(_ids(batch))
+    return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows))
+
+
+def _ids(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
+    return np.stack([_numbers(batch.column(name)) for name in ("timestamp", "partition", "offset")], axis=1)
 
 
 def _numbers(column: pyarrow.Array) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32]
     """One for each cluster of at least so many documents, the largest first."""
     sizes = np.bincount(cluster, minlength=len(documents))
     large = np.flatnonzero(sizes >= most)
-    first = first_of_each(cluster, documents.rank)
+    first = first_of_each(cluster, documents.order)
     return [
         _warning(documents, copies, np.flatnonzero(cluster == each), int(first[each]))
         for each in large[np.argsort(-sizes[large], kind="stable")].tolist()

@@ -20,6 +20,7 @@ from neardup.offline.copies import LEVELS, Copies, levels
 from neardup.offline.edges import Contained
 from neardup.offline.gathered import UNIQUE, Gathered
 from neardup.offline.grouping import first_of_each, sizes
+from neardup.offline.known_ids import names_of
 from neardup.types import Relation
 
 FIRST_REVISION: Final = 2
@@ -61,7 +62,7 @@ def find_overturned(
     documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
 ) -> Overturned:
     """Duplicates of the first document of their cluster; and of those alone, what an earlier document contains."""
-    first = first_of_each(cluster, documents.rank)
+    first = first_of_each(cluster, documents.order)
     unique = documents.relation == UNIQUE
     members = np.flatnonzero(unique & (first != np.arange(len(documents))))
     alone = unique & (sizes(cluster) == 1)
@@ -118,13 +119,8 @@ def _rows_of(documents: Gathered, names: Sequence[str | None]) -> NDArray[np.int
     if not len(documents) or not names:
         return np.full(len(names), NOWHERE)
     places = [(0, 0) if name is None else tuple(map(int, name.split(":"))) for name in names]
-    known, wanted = _sortable(documents.id[:, 1:]), _sortable(np.array(places, np.int64))
+    known, wanted = names_of(documents.id[:, 1:]), names_of(np.array(places, np.int64))
     order = np.argsort(known)
     at = np.minimum(np.searchsorted(known[order], wanted), len(documents) - 1)
     found = (known[order][at] == wanted) & np.array([name is not None for name in names])
     return np.where(found, order[at], NOWHERE)
-
-
-def _sortable(places: NDArray[np.int64]) -> NDArray[Any]:
-    """Two numbers as one value that numpy can sort and search, in some order."""
-    return np.ascontiguousarray(places, "<i8").view("S16").reshape(-1)

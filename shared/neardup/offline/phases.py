@@ -56,10 +56,15 @@ class Phases:
             raise WrongState(f"{path}: expected {self._run.first} documents, got {got}: start anew with --full")
         return self._read(name)
 
-    def keep(self, name: str, find: Callable[[], Found], *, writes: Sequence[Path] = ()) -> Contents:
-        """What a phase finds (some values and some arrays): now, or before a restart. `writes`: to other files."""
+    def keep(
+        self, name: str, find: Callable[[], Found], *, writes: Sequence[Path] = (), mapped: bool = False
+    ) -> Contents:
+        """What a phase finds (some values and some arrays): now, or before a restart.
+
+        `writes`: to other files. `mapped`: arrays found before are not read into memory, but mapped.
+        """
         if self.has(name) and all(path.exists() for path in writes):
-            return self.repeat(name)
+            return self.repeat(name, mapped=mapped)
         started = time.perf_counter()
         values, arrays = find()
         seconds = time.perf_counter() - started
@@ -69,10 +74,10 @@ class Phases:
         self._finished(name, repeated=False)
         return Contents(dict(values), dict(arrays))
 
-    def repeat(self, name: str) -> Contents:
+    def repeat(self, name: str, *, mapped: bool = False) -> Contents:
         """What a phase that is finished has found."""
         self._finished(name, repeated=True)
-        return self._read(name)
+        return self._mapped(name) if mapped else self._read(name)
 
     def values(self, name: str) -> dict[str, Any]:
         """Only the values that a phase found."""
@@ -91,6 +96,10 @@ class Phases:
     def _read(self, name: str) -> Contents:
         contents = array_file.read(self._path(name), magic=_MAGIC, version=_VERSION)
         return Contents(contents.about["values"], contents.arrays)
+
+    def _mapped(self, name: str) -> Contents:
+        arrays = array_file.map_arrays(self._path(name), magic=_MAGIC, version=_VERSION)
+        return Contents(self.values(name), {each: array.checked() for each, array in arrays.items()})
 
     def _run_of(self, name: str) -> RunKey:
         return RunKey(*self._about(name)["run"])

@@ -4,13 +4,14 @@
     <directory>/postings-<rows>   little-endian words, partition after partition (see `kernels.postings`)
 
 Rows that come later are sorted by themselves and merged in. A file is written beside and named by postings.json when it
-is whole: a crash leaves what there was before, and the same call then ends the same.
+is on the disk: a crash leaves what there was before, and the same call then ends the same.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -25,12 +26,12 @@ from neardup.kernels.postings import PARTITIONS, count_partitions, divide, find
 from neardup.kernels.radix import sort_words
 from neardup.offline.durable import write_text
 from neardup.offline.gathered import Gathered
+from neardup.offline.parallel import CORES
 
 FILE: Final = "postings.json"
 VERSION: Final = 1
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
-CORES: Final = len(os.sched_getaffinity(0))
 _T = TypeVar("_T")
 
 
@@ -77,43 +78,74 @@ class Postings:
         found: tuple[NDArray[np.int64], NDArray[np.int64]] = find(self._run.words, self._run.starts, keys)
         return found
 
-    def add(self, documents: Gathered, kept: NDArray[np.bool_], keys_of: KeysOf, memory_bytes: int) -> None:
+    @contextmanager
+    def taking_in(
+        self,
+        documents: Gathered,
+        kept: NDArray[np.bool_],
+        keys_of: KeysOf,
+        most_keys: NDArray[np.int64],
+        memory_bytes: int,
+    ) -> Iterator[None]:
         """Take in the rows that came since the last time, those that are kept: what is left out now stays out.
 
-        Memory is bounded by `memory_bytes` as long as all postings are not 64 times as much.
+        They are there for the body, and stay if it ends well: the disk writes them while the body works. `most_keys`
+        says how many keys each row has at most. Memory is bounded by `memory_bytes` as long as all postings are not 64
+        times as much.
         """
         if self.rows > len(documents):
             raise WrongState(
                 f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it"
             )
         if self.rows == len(documents):
+            yield
             return
         self._directory.mkdir(parents=True, exist_ok=True)
         beside = self._directory / "postings.new"
-        spilled: list[Path] = []
         with ThreadPoolExecutor(CORES) as pool:
-            runs = [self._run]
-            chunks = list(_chunks(documents, self.rows, memory_bytes // 32))
-            for number, (first, last) in enumerate(chunks):
-                rows = first + np.flatnonzero(kept[first:last])
-                run = _sorted(documents, rows, keys_of, pool)
-                if len(chunks) > 1:
-                    spilled.append(self._directory / f"postings.part-{number}")
-                    run.words.tofile(spilled[-1])
-                    run = Run(_mapped(spilled[-1], run.words.size), run.starts)
-                runs.append(run)
-            starts = np.sum([run.starts for run in runs], axis=0)
-            with beside.open("wb") as file:
-                merged = partial(_merged_partition, [run for run in runs if run.words.size])
-                # A few at a time: the pool would merge all of them while one is being written.
-                for number in range(0, PARTITIONS, 2 * CORES):
-                    for part in pool.map(merged, range(number, min(number + 2 * CORES, PARTITIONS))):
-                        file.write(part.astype("<u8", copy=False).data)
-                file.flush()
-                os.fsync(file.fileno())
+            new, spilled = self._new_runs(documents, kept, keys_of, most_keys, memory_bytes, pool)
+            runs = [run for run in (self._run, *new) if run.words.size]
+            starts: NDArray[np.int64] = np.sum([run.starts for run in (self._run, *new)], axis=0)
+            # What is in memory anyhow can be worked with while it is written.
+            alone = len(runs) == 1 and not spilled
+            if not alone:
+                _write_merged(beside, runs, starts, pool)
         for path in spilled:
             path.unlink()
+        before = self._run
+        self._run = runs[0] if alone else Run(_mapped(beside, int(starts[-1])), starts)
+        del new, runs
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                on_disk = pool.submit(_make_durable, beside, self._run.words if alone else None)
+                yield
+                on_disk.result()
+        except BaseException:
+            self._run = before
+            raise
         self._finish(beside, len(documents), starts)
+
+    def _new_runs(
+        self,
+        documents: Gathered,
+        kept: NDArray[np.bool_],
+        keys_of: KeysOf,
+        most_keys: NDArray[np.int64],
+        memory_bytes: int,
+        pool: ThreadPoolExecutor,
+    ) -> tuple[list[Run], list[Path]]:
+        """The new rows, as many at once as fit; if that is not all, in these files."""
+        runs: list[Run] = []
+        spilled: list[Path] = []
+        chunks = list(_chunks(most_keys, self.rows, memory_bytes // 32))
+        for number, (first, last) in enumerate(chunks):
+            run = _sorted(documents, first + np.flatnonzero(kept[first:last]), keys_of, pool)
+            if len(chunks) > 1:
+                spilled.append(self._directory / f"postings.part-{number}")
+                run.words.tofile(spilled[-1])
+                run = Run(_mapped(spilled[-1], run.words.size), run.starts)
+            runs.append(run)
+        return runs, spilled
 
     def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64]) -> None:
         beside.replace(self._directory / f"postings-{rows}")
@@ -155,11 +187,12 @@ def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
     return np.memmap(path, "<u8", "r", shape=(count,))
 
 
-def _chunks(documents: Gathered, first: int, most_words: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose sketches have at most so many words, or of one row: keys are seldom more than words."""
-    while first < len(documents):
-        last = int(np.searchsorted(documents.starts, documents.starts[first] + most_words, "right")) - 1
-        last = min(max(last, first + 1), len(documents))
+def _chunks(most_keys: NDArray[np.int64], first: int, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows from the first one on that have at most so many keys together, or of one row."""
+    ends = np.cumsum(most_keys)
+    while first < ends.size:
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
         yield first, last
         first = last
 
@@ -188,6 +221,30 @@ def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool:
     return run
 
 
+def _write_merged(path: Path, runs: list[Run], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
+    """All runs as one, whose partitions start there; not yet durable."""
+    with path.open("wb") as file:
+
+        def write_partition(number: int) -> None:
+            part = _merged_partition(runs, number).astype("<u8", copy=False).data.cast("B")
+            at = 8 * int(starts[number])
+            while part:
+                done = os.pwrite(file.fileno(), part, at)
+                part, at = part[done:], at + done
+
+        if runs:
+            list(pool.map(write_partition, range(PARTITIONS)))
+
+
+def _make_durable(path: Path, words: NDArray[np.uint64] | None) -> None:
+    """What is in a file; with words, after they are written to it."""
+    with path.open("r+b" if words is None else "wb") as file:
+        if words is not None:
+            file.write(words.astype("<u8", copy=False).data)
+            file.flush()
+        os.fsync(file.fileno())
+
+
 def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:
     """One partition of all runs."""
 
@@ -196,7 +253,7 @@ def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:
         merge_step(one, None, other, None, 0, 0, both, None, both.size)
         return both
 
-    return merged([run.partition(number) for run in runs], two) if runs else np.empty(0, np.uint64)
+    return merged([run.partition(number) for run in runs], two)
 
 
 def merged(parts: Sequence[_T], two: Callable[[_T, _T], _T]) -> _T:

@@ -33,7 +33,7 @@ def make_report(
     phases: Sequence[Phase],
 ) -> Report:
     """`pairs` and `common_keys`: by source, in this run."""
-    first = first_of_each(leaders.cluster, documents.rank)
+    first = first_of_each(leaders.cluster, documents.order)
     duplicates = first != np.arange(len(documents))
     rows = np.flatnonzero(duplicates)
     relations = np.bincount(relations_to(documents, copies, rows, first[rows]), minlength=NEAR + 1).tolist()

@@ -1,11 +1,12 @@
 """Rows of gathered documents, found by the documents' ids."""
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.offline.gathered import Gathered
+from neardup.offline.known_ids import names_of
 
 UNKNOWN: Final = -1
 """In place of a row."""
@@ -15,7 +16,7 @@ class Rows:
     """Finds rows by id; takes 32 bytes a document."""
 
     def __init__(self, documents: Gathered) -> None:
-        names = _names(documents.id)
+        names = names_of(documents.id)
         self._order = np.argsort(names)
         self._names = names[self._order]
 
@@ -23,11 +24,6 @@ class Rows:
         """The row of each id (timestamp, partition, offset), UNKNOWN where it was not gathered."""
         if not self._names.size:
             return np.full(len(ids), UNKNOWN)
-        wanted = _names(ids)
+        wanted = names_of(ids)
         places = np.minimum(np.searchsorted(self._names, wanted), self._names.size - 1)
         return np.where(self._names[places] == wanted, self._order[places], UNKNOWN)
-
-
-def _names(ids: NDArray[np.int64]) -> NDArray[Any]:
-    # Three numbers as one value of fixed width: what numpy can sort and search, in some order.
-    return np.ascontiguousarray(ids, "<i8").view("S24").reshape(-1)

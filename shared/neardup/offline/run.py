@@ -112,7 +112,7 @@ class Run:
             )
             return {"common_keys": counted.common_keys}, pairs._asdict()
 
-        found = self._phases.keep(name, find)
+        found = self._phases.keep(name, find, mapped=True)
         return Pairs(**found.arrays), found.about["common_keys"]
 
     def _verified(self, copies: Copies, sources: Sequence[tuple[str, Pairs, int]]) -> Found:

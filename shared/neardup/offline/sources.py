@@ -19,12 +19,13 @@ from neardup.kernels.sketch_keys import (
     spot_sizes,
     super_keys,
 )
+from neardup.offline.counted_runs import Score
 from neardup.offline.fingerprint_sources import HammingSource, PsmSource
 from neardup.offline.gathered import Gathered
 from neardup.offline.options import Options
 from neardup.offline.pairs import Counted, Pairs, PairSource
 from neardup.offline.postings import Keys, Postings
-from neardup.offline.shared_keys import Score, pairs_sharing
+from neardup.offline.shared_keys import pairs_sharing
 from neardup.packed_sketch import LEAST_SAMPLED
 
 MARGIN: Final = 0.25
@@ -55,18 +56,19 @@ class KeySource(ABC):
     ) -> tuple[Pairs, Counted]:
         """See PairSource."""
         options = self._options
-        self.postings.add(documents, kept, self.keys_of, options.memory_bytes)
-        reach, beyond = self._reach(documents, kept)
-        return pairs_sharing(
-            self.postings,
-            reach,
-            first_new,
-            common=options.common,
-            memory_bytes=options.memory_bytes,
-            directory=self._directory,
-            score=self._score(documents, beyond),
-            progress=progress,
-        )
+        most_keys = self._most_keys(documents)
+        with self.postings.taking_in(documents, kept, self.keys_of, most_keys, options.memory_bytes):
+            reach, beyond = self._reach(documents, kept)
+            return pairs_sharing(
+                self.postings,
+                reach,
+                first_new,
+                common=options.common,
+                memory_bytes=options.memory_bytes,
+                directory=self._directory,
+                score=self._score(documents, beyond),
+                progress=progress,
+            )
 
     @abstractmethod
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
@@ -75,6 +77,10 @@ class KeySource(ABC):
     def _choices(self) -> str:
         """What the keys depend on beside the sketches."""
         return ""
+
+    def _most_keys(self, documents: Gathered) -> NDArray[np.int64]:
+        """How many keys each row has at most; if nothing better is known, one for each word of its sketch."""
+        return np.diff(documents.starts)
 
     def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """For each row, how many keys it has, common ones included, and how many of them it shares at least with any
@@ -170,6 +176,11 @@ class SpotSource(KeySource):
 
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*spot_keys(documents.words, documents.starts, rows))
+
+    def _most_keys(self, documents: Gathered) -> NDArray[np.int64]:
+        """One for each occurrence, of which a word of the sketch may have many."""
+        sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
+        return sizes
 
     def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)

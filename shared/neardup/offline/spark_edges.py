@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from neardup.kernels.sketch_keys import score_samples, score_spots, spot_sizes
-from neardup.kernels.verifying import likenesses
+from neardup.kernels.verifying import NEVER, likenesses
 from neardup.offline.options import Options
 from neardup.offline.sources import MARGIN
 from neardup.offline.spark_sketches import words_of
@@ -71,7 +71,7 @@ def _with_sketches(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
 
 def _comparing(batches: _Batches) -> _Batches:
     for batch in batches:
-        resemblance, *shares = likenesses(*_places(batch), LEAST_SAMPLED).T
+        resemblance, *shares = likenesses(*_places(batch), LEAST_SAMPLED, NEVER).T
         columns = [*(batch.column(side) for side in ("a", "b")), resemblance.astype(np.float32)]
         columns += [pyarrow.array(share.astype(np.float32), mask=share < 0) for share in shares]
         yield pyarrow.RecordBatch.from_arrays(columns, ["a", "b", *_LIKENESS])
@@ -93,7 +93,7 @@ def _verifying(options: Options) -> Callable[[_Batches], _Batches]:
                 asked = np.flatnonzero(sources & bit)
                 unwanted = score(words, starts, pairs[asked], shared[asked]) < 0
                 sources[asked[unwanted]] ^= bit
-            resemblance, *shares = likenesses(a, b, words, starts, LEAST_SAMPLED).T
+            resemblance, *shares = likenesses(a, b, words, starts, LEAST_SAMPLED, thresholds.resemblance).T
             edge = (resemblance >= thresholds.resemblance) | (sources & by_spots > 0)
             columns = [batch.column("a"), batch.column("b"), sources, edge, resemblance.astype(np.float32)]
             for share in shares:

@@ -11,7 +11,7 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from neardup.kernels.leading import lead
+from neardup.kernels.leading import both_ways, lead
 from neardup.offline.spark_sketches import words_of
 
 _ROWS_A_TASK: Final = 50_000
@@ -33,10 +33,8 @@ def _leading(threshold: float) -> Callable[[pyarrow.Table, pyarrow.Table], pyarr
     def leaders(members: pyarrow.Table, edges: pyarrow.Table) -> pyarrow.Table:
         members = members.sort_by("row").combine_chunks()
         rows = members.column("row").to_numpy()
-        a, b = (np.searchsorted(rows, edges.column(side).to_numpy()) for side in ("a", "b"))
-        ends, others = np.concatenate([a, b]), np.concatenate([b, a]).astype(np.uint32)
-        neighbours = others[np.argsort(ends, kind="stable")]
-        neighbour_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(ends, minlength=rows.size))])
+        a, b = (np.searchsorted(rows, edges.column(side).to_numpy()).astype(np.uint32) for side in ("a", "b"))
+        neighbour_starts, neighbours = both_ways(rows.size, a, b)
         words, starts = words_of(members.column("sketch").chunk(0))
         leader = lead(np.arange(rows.size), neighbour_starts, neighbours, words, starts, threshold)
         return pyarrow.table({"row": rows, "leader": rows[leader]})

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from neardup.evidence import RELATIONS
-from neardup.kernels.verifying import likenesses, resemblances
+from neardup.kernels.verifying import NEVER, likenesses, resemblances
 from neardup.offline.copies import LEVELS, Copies
 from neardup.offline.edges import Contained, Edges
 from neardup.offline.gathered import UNIQUE, Gathered
@@ -40,7 +40,7 @@ def write_clusters(
     representative: NDArray[np.uint32],
 ) -> None:
     """One row a document. `cluster` is the same number for those in one; `representative` who stands for each row's."""
-    first, members = first_of_each(cluster, documents.rank), sizes(cluster)
+    first, members = first_of_each(cluster, documents.order), sizes(cluster)
 
     def batch(rows: NDArray[Any]) -> list[Any]:
         relation = relations_to(documents, copies, rows, first[rows])
@@ -100,7 +100,7 @@ def write_overturned(directory: Path, documents: Gathered, copies: Copies, said:
         resemblance, containment = np.ones(rows.size, np.float32), np.ones(rows.size, np.float32)
         compared = relation >= LEVELS
         a, b = (copies.kept[side[compared]] for side in (row, target))
-        found = likenesses(a, b, documents.words, documents.starts, LEAST_SAMPLED)
+        found = likenesses(a, b, documents.words, documents.starts, LEAST_SAMPLED, NEVER)
         resemblance[compared], containment[compared] = found[:, 0], found[:, 1]
         unsaid = nothing | (containment < 0)
         return [
