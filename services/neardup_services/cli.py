@@ -27,6 +27,7 @@ from neardup_services.commands.moved import moved
 from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.recluster import recluster
+from neardup_services.commands.replay import replay
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
 from neardup_services.commands.serve import serve
@@ -109,7 +110,7 @@ def settings() -> None:
 
 for command in (
     dedup, produce, verdicts, status, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve,
-    sample, score, evaluate, tune, distribution, fingerprint, explain, plan,
+    sample, score, evaluate, tune, distribution, replay, fingerprint, explain, plan,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -6,13 +6,13 @@ before any message that mentions it.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.document_columns import joined
-from neardup.featurizing import Featurizing
+from neardup.featurizing import Piece
 from neardup.log import Output, Record
 from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
@@ -27,12 +27,19 @@ _BATCH: Final = 5000
 """Pages in a batch: its probes of a table are then below half a megabyte, whatever a poll brought."""
 
 
+class Pieces(Protocol):
+    """What makes documents of records: `Featurizing`, which reads pages, or what has read them before."""
+
+    def pieces(self, records: Sequence[Record]) -> list[Piece]:
+        """All records, in order."""
+
+
 class Featurizer(Stage):
     """Turns pages into documents, registers each with its owner, and probes the tables for it."""
 
     name = "featurizer"
 
-    def __init__(self, *, featurizing: Featurizing, plan: Plan, topics: Topics, owners: int) -> None:
+    def __init__(self, *, featurizing: Pieces, plan: Plan, topics: Topics, owners: int) -> None:
         self._featurizing = featurizing
         self._plan = plan
         self._routing = Routing(plan)

@@ -51,6 +51,12 @@ def is_packed(words: NDArray[np.uint64], m: int) -> bool:
     return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
 
 
+def mips_bytes(packed: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """The kept byte of every MIPs value: what bands are made of."""
+    m = int(packed[0]) >> 8 & 0xFFFF
+    return packed[1 : 1 + (m + 7) // 8].astype("<u8").view(np.uint8)[:m].astype(np.uint32)
+
+
 def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
     """(i, V_i) of a packed sketch."""
     header = int(packed[0])

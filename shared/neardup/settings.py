@@ -234,14 +234,23 @@ class Settings:
 
     @classmethod
     def load(
-        cls, environ: Mapping[str, str] | None = None, *, preset: str = presets.DEFAULT, **overrides: Any
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        preset: str = presets.DEFAULT,
+        other: Path | None = None,
+        **overrides: Any,
     ) -> "Settings":
-        """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError."""
+        """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError.
+
+        `other` is a settings file that a user names on the spot: it wins over the environment.
+        """
         if preset not in presets.PRESETS:
             raise SettingsError(f"preset: expected one of {', '.join(presets.PRESETS)}, got {preset!r}")
         environ = os.environ if environ is None else environ
         read = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ)}
-        return cls(**{**presets.PRESETS[preset], **read, **overrides})
+        named = _from_file(None if other is None else str(other))
+        return cls(**{**presets.PRESETS[preset], **read, **named, **overrides})
 
     def __post_init__(self) -> None:
         for each in fields(self):

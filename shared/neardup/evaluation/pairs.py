@@ -1,7 +1,7 @@
 """Labelled pairs of pages, as JSON lines: `{"label", "a", "b"}`, optional `id`, `url_a` and `url_b`.
 
 A side is a string or an object with `html` or `text` and an optional `url`. A string is text, unless it begins with a
-tag: then it is HTML.
+tag: then it is HTML. A pair whose label is null is not labelled yet, and passed over.
 """
 
 import gzip
@@ -57,8 +57,8 @@ def _pairs_in(path: Path) -> Iterator[Pair]:
     try:
         with opened(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield pair_from(line, path.name, number)
+                if line.strip() and not _is_open(fields := _fields_of(line)):
+                    yield _pair(fields, path.name, number)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidPair(f"{path}, after line {number}: cannot read it: {error}") from error
     except InvalidPair as error:
@@ -67,12 +67,24 @@ def _pairs_in(path: Path) -> Iterator[Pair]:
 
 def pair_from(line: bytes, source: str, number: int) -> Pair:
     """Read one line. Raises InvalidPair, and nothing else, whatever the bytes are."""
+    return _pair(_fields_of(line), source, number)
+
+
+def _is_open(fields: dict[str, Any]) -> bool:
+    return "label" in fields and fields["label"] is None
+
+
+def _fields_of(line: bytes) -> dict[str, Any]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise InvalidPair(f"expected a JSON object: {error}") from error
     if not isinstance(fields, dict):
         raise InvalidPair(f"expected an object with label, a and b, got a {type(fields).__name__}")
+    return fields
+
+
+def _pair(fields: dict[str, Any], source: str, number: int) -> Pair:
     label = fields.get("label")
     if label not in (0, 1):  # True and False are 1 and 0
         raise InvalidPair(f"label: expected 0, 1, false or true, got {label!r}")

@@ -1,0 +1,114 @@
+"""What two outcomes decide otherwise: how often, and where.
+
+A page that is called unique by one and a duplicate by the other is a **difference**. A page that both call a duplicate,
+of another page or in another way, is counted apart: which of several earlier pages is told may depend on the moment.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.evidence import RELATIONS
+from neardup.offline.gathered import UNIQUE
+from neardup.replay.outcome import NOBODY, NOT_SETTLED, Outcome
+from neardup.types import PageRef
+
+_NAMES: Final = {NOT_SETTLED: "skipped", UNIQUE: "unique", **{n: str(each) for n, each in enumerate(RELATIONS)}}
+
+
+class Difference(NamedTuple):
+    """A page, what was said of it and what would be; `other` is the earlier page that one of the two compares it with.
+
+    The figures are of the two pages, by the signatures of the one that calls it a duplicate.
+    """
+
+    page: int
+    was: str
+    now: str
+    other: int | None
+    resemblance: float | None
+    containment: float | None
+    hamming: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """All of them, by what changed. `told_otherwise` counts pages that stay duplicates, by relation."""
+
+    pages: int
+    was: dict[str, int]
+    now: dict[str, int]
+    found: dict[tuple[str, str], list[Difference]]
+    told_otherwise: dict[tuple[str, str], int]
+
+    @property
+    def count(self) -> int:
+        """Pages that would be decided otherwise."""
+        return sum(map(len, self.found.values()))
+
+    def as_dict(self, pages: Sequence[PageRef], examples: int) -> dict[str, Any]:
+        """Plain values, for JSON, with so many examples of each change; `pages` are named by their numbers."""
+
+        def named(each: Difference) -> dict[str, Any]:
+            other = None if each.other is None else asdict(pages[each.other])
+            return each._asdict() | {"page": asdict(pages[each.page]), "other": other}
+
+        return {
+            "pages": self.pages,
+            "was": self.was,
+            "now": self.now,
+            "different": self.count,
+            "changes": [{"was": a, "now": b, "pages": len(each)} for (a, b), each in self.found.items()],
+            "told_otherwise": [{"was": a, "now": b, "pages": n} for (a, b), n in self.told_otherwise.items()],
+            "examples": [named(each) for some in self.found.values() for each in some[:examples]],
+        }
+
+
+def differences(was: Outcome, now: Outcome) -> Differences:
+    """Compare two outcomes of the same pages. Changes with most pages come first, pages in their order."""
+    assert was.relation.size == now.relation.size
+    kinds = (_kind(was.relation), _kind(now.relation))
+    changed = kinds[0] != kinds[1]
+    found: dict[tuple[str, str], list[Difference]] = {}
+    for page in np.flatnonzero(changed).tolist():
+        each = _difference(was, now, page)
+        found.setdefault((each.was, each.now), []).append(each)
+    moved = ~changed & ((was.match != now.match) | (was.relation != now.relation))
+    told = Counter((_NAMES[int(was.relation[page])], _NAMES[int(now.relation[page])]) for page in np.flatnonzero(moved))
+    return Differences(
+        was.relation.size,
+        _counts(was),
+        _counts(now),
+        dict(sorted(found.items(), key=lambda item: -len(item[1]))),
+        dict(told.most_common()),
+    )
+
+
+def _difference(was: Outcome, now: Outcome, page: int) -> Difference:
+    calling = was if was.match[page] != NOBODY else now  # of the two, at most one calls it a duplicate
+    other = int(calling.match[page])
+    return Difference(
+        page,
+        _NAMES[int(was.relation[page])],
+        _NAMES[int(now.relation[page])],
+        None if other == NOBODY else other,
+        *(_known(column[page]) for column in (calling.resemblance, calling.containment, calling.hamming)),
+    )
+
+
+def _known(figure: float) -> float | None:
+    return None if np.isnan(figure) else round(float(figure), 4)
+
+
+def _kind(relation: NDArray[np.int8]) -> NDArray[np.int8]:
+    """-2 not settled, -1 unique, 0 a duplicate."""
+    return np.minimum(relation, 0)
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    places, counts = np.unique(outcome.relation, return_counts=True)
+    return {_NAMES[place]: count for place, count in zip(places.tolist(), counts.tolist(), strict=True)}

@@ -1,0 +1,75 @@
+"""Featurizer, shards and one owner, called in turn, with no log between them: records of pages in, verdicts out.
+
+The stages are those of every other run. What they said is handed on at once and kept nowhere.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from neardup.aggregator import Aggregator
+from neardup.errors import NeardupError
+from neardup.featurizer import Featurizer, Pieces
+from neardup.log import Record
+from neardup.log.memory import MemoryRecord
+from neardup.planning import plan_of
+from neardup.psm import Psm
+from neardup.settings import Settings
+from neardup.shard import Shard
+from neardup.stage import Stage, Waves
+from neardup.topics import Topics
+from neardup.types import Verdict
+from neardup.verdict import read_verdict
+
+
+class InTurn:
+    """One owner and every shard partition, in a directory of its own. Use as a context. Raises what a stage raises."""
+
+    def __init__(self, settings: Settings, featurizing: Pieces, directory: Path, psm: Psm | None = None) -> None:
+        """`settings` must say one owner and verdicts in JSON."""
+        assert settings.owners == 1
+        plan, self._topics = plan_of(settings), Topics.under(settings.prefix)
+        self._featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=self._topics, owners=1)
+        self._owner = Aggregator(settings=settings, plan=plan, partition=0, identity="replay", clock=lambda: 0.0)
+        self._stages: dict[tuple[str, int], Stage] = {(self._topics.inbox, 0): self._owner}
+        for number in range(plan.partitions):
+            shard = Shard(settings=settings, plan=plan, partition=number, psm=psm)
+            self._stages[self._topics.probes, number] = shard
+        self._directory = directory
+        self._sent = 0
+
+    def __enter__(self) -> Self:
+        for (topic, number), stage in self._stages.items():
+            stage.open(self._directory / f"{topic}-{number}")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for stage in self._stages.values():
+            stage.close()
+
+    def take(self, records: Sequence[Record]) -> list[Verdict]:
+        """What is said when these are settled: a verdict on each, but for records that are no pages; and revisions."""
+        waves = self._featurizer.process(records)
+        verdicts: list[Verdict] = []
+        todo = deque(self._records(waves, records[-1].timestamp))
+        while todo:
+            record = todo.popleft()
+            if record.topic == self._topics.verdicts:
+                assert record.value is not None
+                verdicts.append(read_verdict(record.value))
+            elif (stage := self._stages.get((record.topic, record.partition))) is not None:
+                caused = stage.process([record])
+                for rejection in caused.rejected:
+                    raise NeardupError(f"a stage refused a message of another: {rejection.error}")
+                todo.extend(self._records(caused, record.timestamp))
+        if self._owner.waiting:
+            raise NeardupError(f"expected every page to be settled, {self._owner.waiting} wait for answers")
+        return verdicts
+
+    def _records(self, waves: Waves, timestamp: int) -> Iterator[MemoryRecord]:
+        for output in (each for wave in waves.waves for each in wave):
+            yield MemoryRecord(
+                output.topic, output.partition or 0, self._sent, timestamp, output.key, output.value, output.headers
+            )
+            self._sent += 1

@@ -1,0 +1,49 @@
+"""Differences as lines that a person can label: the pairs of `neardup evaluate`, with the label left open."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from neardup.charset import charset_of, to_utf8
+from neardup.replay.differences import Difference
+from neardup.types import Page, PageRef
+
+
+def pages_by_number(pages: Iterable[Page], numbers: set[int]) -> dict[int, Page]:
+    """Those of the pages that are asked for, counted from 0."""
+    last = max(numbers, default=-1)
+    return {number: page for number, page in enumerate(islice(pages, last + 1)) if number in numbers}
+
+
+def pairs_to_label(
+    differences: Iterable[Difference], names: Sequence[PageRef], pages: Mapping[int, Page]
+) -> Iterator[dict[str, Any]]:
+    """A pair for every difference that names another page; `a` is the earlier one. Pages are named by their numbers.
+
+    Without pages a side has its url alone: whoever labels must look it up.
+    """
+    for each in differences:
+        if each.other is None:
+            continue
+        yield {
+            "id": names[each.page].document,
+            "label": None,
+            "was": each.was,
+            "now": each.now,
+            "resemblance": each.resemblance,
+            "containment": each.containment,
+            "hamming": each.hamming,
+            "a": _side(names[each.other].url, pages.get(each.other)),
+            "b": _side(names[each.page].url, pages.get(each.page)),
+        }
+
+
+def _side(url: str, page: Page | None) -> dict[str, str]:
+    if page is None:
+        return {"url": url}
+    if page.text is not None:
+        return {"url": url, "text": page.text}
+    assert page.html is not None
+    html = to_utf8(page.html, charset_of(page.html, page.charset, page.content_type))
+    # Said as the server would: the page itself may still name the charset that it came in.
+    return {"url": url, "html": html.decode("utf-8", "replace"), "charset": "utf-8"}

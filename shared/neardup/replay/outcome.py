@@ -1,0 +1,85 @@
+"""What was decided about each page, by its number: how it relates to which earlier page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import WrongState
+from neardup.evidence import RELATIONS
+from neardup.offline.gathered import UNIQUE, Gathered
+from neardup.packed_sketch import compare
+from neardup.replay.recorded import sketched_rows
+from neardup.types import Kind, Relation, Verdict
+
+SAME: Final = (Relation.IDENTICAL, Relation.SAME_TEXT, Relation.SAME_SHINGLES)
+"""Told by checksums: their sketches are not compared."""
+NOT_SETTLED: Final = -2
+"""In place of a relation: a page that was skipped, rejected, or is not known."""
+NOBODY: Final = -1
+UNKNOWN: Final = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Columns, a row a page: a place in RELATIONS, UNIQUE or NOT_SETTLED; the page it duplicates, or NOBODY.
+
+    `resemblance`, `containment` and `hamming` are of the two; NaN where there is no other, or too little to say.
+    """
+
+    relation: NDArray[np.int8]
+    match: NDArray[np.int64]
+    resemblance: NDArray[np.float64]
+    containment: NDArray[np.float64]
+    hamming: NDArray[np.float64]
+
+    @classmethod
+    def of_nothing(cls, pages: int) -> "Outcome":
+        """Of pages about which nothing was decided."""
+        shares = (np.full(pages, UNKNOWN) for _ in range(3))
+        return cls(np.full(pages, NOT_SETTLED, np.int8), np.full(pages, NOBODY, np.int64), *shares)
+
+    def note(self, verdicts: Iterable[Verdict]) -> None:
+        """Write down verdicts on pages of partition 0; a later one of a page replaces the one before."""
+        for each in verdicts:
+            if each.verdict is Kind.SKIPPED:
+                continue
+            page = _number(each.document)
+            self.relation[page] = UNIQUE
+            if each.relation is not None and each.duplicate_of is not None:
+                self.relation[page] = RELATIONS.index(each.relation)
+                self.match[page] = _number(each.duplicate_of.document)
+            for name in ("resemblance", "containment", "hamming"):
+                value = getattr(each, name)
+                getattr(self, name)[page] = UNKNOWN if value is None else value
+
+
+def recorded_outcome(corpus: Gathered, number: NDArray[np.int64], pages: int) -> Outcome:
+    """What the stream decided first; `number` is that of each row's page. Raises WrongState for a torn corpus."""
+    found = Outcome.of_nothing(pages)
+    found.relation[number] = corpus.relation
+    by_id = dict(zip(map(tuple, corpus.id.tolist()), range(len(corpus)), strict=True))
+    sketched = sketched_rows(corpus)
+    for row in np.flatnonzero(corpus.relation != UNIQUE).tolist():
+        earlier = by_id.get(tuple(corpus.match[row].tolist()))
+        if earlier is None:
+            raise WrongState(
+                f"{corpus.url(row)}: expected the document that it duplicates, {corpus.match[row].tolist()}, in the "
+                "corpus; let the run that writes it come to its end"
+            )
+        page = number[row]
+        found.match[page] = number[earlier]
+        found.hamming[page] = (int(corpus.fingerprint[row]) ^ int(corpus.fingerprint[earlier])).bit_count()
+        if RELATIONS[corpus.relation[row]] in SAME:
+            found.resemblance[page] = found.containment[page] = 1.0
+            continue
+        likeness = compare(corpus.sketch(int(sketched[row])), corpus.sketch(int(sketched[earlier])))
+        found.resemblance[page] = likeness.resemblance
+        found.containment[page] = UNKNOWN if likeness.a_in_b is None else likeness.a_in_b
+    return found
+
+
+def _number(document: str) -> int:
+    return int(document.rpartition(":")[2])

@@ -1,0 +1,114 @@
+"""Documents of a corpus in the place of pages: their fingerprints and sketches, as the stream made them.
+
+Bands can be cut anew, because a packed sketch keeps the values that they are made of. Everything else that the
+signature version names is in the fingerprint and the sketch for good.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.document_columns import columns_of
+from neardup.errors import SettingsError, WrongState
+from neardup.featurizing import Piece
+from neardup.log import Record
+from neardup.log.memory import MemoryRecord
+from neardup.offline.copies import find_copies
+from neardup.offline.gathered import Gathered
+from neardup.offline.grouping import first_of_each
+from neardup.packed_sketch import mips_bytes
+from neardup.settings import Settings
+from neardup.signature import Choices
+from neardup.types import Checksums, Document, DocumentId
+
+_FREE: Final = ("bands", "spots")
+"""Parts of a signature version that sketches of another one can follow."""
+_TOKENS: Final = 1
+"""The level of the checksum of tokens."""
+_SETTINGS: Final[Mapping[str, str]] = {
+    "main": "main_content",
+    "all": "main_content",
+    "limits": "page_bytes, page_nesting, page_tokens or over_limit",
+    "features": "phrases, weighting, idf_table, drop_stop_words, stem or language",
+    "shingles": "shingle_words",
+}
+
+
+def require_replayable(recorded: str, settings: Settings) -> None:
+    """Raise SettingsError, naming them, if settings ask for what sketches of this signature version cannot tell."""
+    if settings.search == "probabilistic":
+        raise SettingsError(
+            "search: expected exact, got probabilistic, which needs the weights behind a fingerprint; a corpus has "
+            "none: give the pages, too"
+        )
+    asked = Choices.of(settings).version
+    names = []
+    for was, now in zip(recorded.split(";"), asked.split(";"), strict=True):
+        name = was.partition("-")[0]
+        if was != now and name not in _FREE:
+            names.append(f"{_SETTINGS.get(name, name)} (expected {was}, got {now})")
+    if names:
+        raise SettingsError(
+            f"{'; '.join(names)}: cannot be replayed from sketches; give the pages, too, or leave it as it was"
+        )
+
+
+class Recorded:
+    """Makes pieces from rows of a corpus. The offset of a record is the place of its document in the order of all.
+
+    Raises WrongState if the corpus lacks a document whose sketch another one needs.
+    """
+
+    def __init__(self, corpus: Gathered, choices: Choices) -> None:
+        self._corpus = corpus
+        self._bands = choices.bands
+        self._sketch_of = sketched_rows(corpus)
+
+    def records(self, size: int) -> Iterator[list[Record]]:
+        """All documents in order, so many at a time."""
+        order = self._corpus.order
+        times = self._corpus.id[order, 0].tolist()
+        for start in range(0, len(times), size):
+            places = range(start, min(start + size, len(times)))
+            yield [MemoryRecord("", 0, place, times[place], None, None, ()) for place in places]
+
+    def pieces(self, records: Sequence[Record]) -> list[Piece]:
+        """The documents of these places: of one partition, so that the place is the name."""
+        documents = [self._document(record.offset) for record in records]
+        bands = [self._bands.keys(mips_bytes(each.sketch)) for each in documents]
+        keys = np.array(bands, np.uint64).reshape(len(documents), self._bands.k)
+        return [Piece(columns_of(documents), keys, None, [], [])]
+
+    def _document(self, place: int) -> Document:
+        corpus = self._corpus
+        row = int(corpus.order[place])
+        return Document(
+            DocumentId(int(corpus.id[row, 0]), 0, place),
+            corpus.url(row),
+            corpus.fetched_at(row),
+            int(corpus.fingerprint[row]),
+            Checksums(*(_bytes(level) for level in corpus.checksums[row])),
+            int(corpus.size[row]),
+            corpus.sketch(int(self._sketch_of[row])),
+        )
+
+
+def sketched_rows(corpus: Gathered) -> NDArray[np.uint32]:
+    """For each row the one that has its sketch: a document with the tokens, or bytes, of an earlier one has none.
+
+    Raises WrongState if neither has it.
+    """
+    _, group = np.unique(corpus.checksums[:, _TOKENS], axis=0, return_inverse=True)
+    bare = np.diff(corpus.starts) == 0
+    rows = first_of_each(group.astype(np.uint32), bare, corpus.rank)
+    if bare[rows].any():  # the same bytes, served with another charset, have other tokens
+        rows = np.where(bare[rows], find_copies(corpus).kept, rows)
+    if bare[rows].any():
+        raise WrongState(f"expected the sketch of every document or of its copy, {bare[rows].sum()} have none")
+    return rows
+
+
+def _bytes(words: NDArray[np.uint64]) -> bytes:
+    return words.astype("<u8").tobytes()

@@ -1,0 +1,131 @@
+"""A replay: what was decided about the pages of a corpus, and what other settings decide about them.
+
+From sketches, in the order of all pages; or from the pages themselves, as they were fed, for settings that change what
+is made of a page. Either way through the stages of the stream, in one process, in a directory that is thrown away.
+
+What may differ though the settings do not: the corpus has the first verdict of a page, not its revision, and what was
+forgotten or expired is compared all the same. From pages all have one time, so that none is too old.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from neardup.deployment import Deployment
+from neardup.errors import InputError, WrongState
+from neardup.featurizer import Pieces
+from neardup.log import Record
+from neardup.log.memory import MemoryRecord
+from neardup.offline.gathered import Gathered
+from neardup.page import write_page
+from neardup.psm import Psm
+from neardup.replay.in_turn import InTurn
+from neardup.replay.outcome import Outcome, recorded_outcome
+from neardup.replay.recorded import Recorded, require_replayable
+from neardup.settings import Settings
+from neardup.signature import Choices
+from neardup.types import Page, PageRef
+
+BATCH: Final = 1000
+"""Pages that are taken at once."""
+
+
+class Replayed(NamedTuple):
+    """Both outcomes, by the number of a page, and the url and document of each."""
+
+    was: Outcome
+    now: Outcome
+    pages: list[PageRef]
+
+
+def replay_sketches(
+    corpus: Gathered, settings: Settings, directory: Path, taken: Callable[[int], None] = lambda pages: None
+) -> Replayed:
+    """Decide anew from the sketches of a corpus. Documents are numbered in the order of all pages.
+
+    `taken` is called with the count of pages done. Raises SettingsError if sketches do not do, StateError if the corpus
+    cannot be used.
+    """
+    require_replayable(corpus.manifest.signature_version, settings)
+    was = recorded_outcome(corpus, corpus.rank, len(corpus))
+    recorded = Recorded(corpus, Choices.of(settings))
+    now = _decide(settings, recorded, recorded.records(BATCH), len(corpus), directory, taken)
+    pages = [PageRef(corpus.url(row), str(corpus.document(row))) for row in corpus.order.tolist()]
+    return Replayed(was, now, pages)
+
+
+def replay_pages(
+    corpus: Gathered,
+    pages: Iterable[Page],
+    settings: Settings,
+    directory: Path,
+    taken: Callable[[int], None] = lambda pages: None,
+) -> Replayed:
+    """Decide anew from the pages, which must be those that were fed, in that order.
+
+    Raises WrongState if the corpus is not of an embedded run, InputError if these are not its pages.
+    """
+    if corpus.id[:, 1].any():
+        raise WrongState(
+            "expected the corpus of an embedded run, with one partition of pages, got several: its pages have no "
+            "numbers; replay it from sketches"
+        )
+    known = int(corpus.id[:, 2].max(initial=-1)) + 1
+    urls = [""] * known
+    for row, number in enumerate(corpus.id[:, 2].tolist()):
+        urls[number] = corpus.url(row)
+    was = recorded_outcome(corpus, corpus.id[:, 2], known)
+    deployment = Deployment(settings)
+    try:
+        records = _records(_checked(pages, urls))
+        now = _decide(settings, deployment.featurizing, records, known, directory, taken, deployment.psm)
+    finally:
+        deployment.featurizing.close()
+    return Replayed(was, now, [PageRef(url, f"0:{number}") for number, url in enumerate(urls)])
+
+
+def _decide(
+    settings: Settings,
+    featurizing: Pieces,
+    batches: Iterable[list[Record]],
+    pages: int,
+    directory: Path,
+    taken: Callable[[int], None],
+    psm: Psm | None = None,
+) -> Outcome:
+    outcome = Outcome.of_nothing(pages)
+    done = 0
+    settings = replace(settings, owners=1, verdict_format="json")
+    with InTurn(settings, featurizing, directory, psm) as stream:
+        for records in batches:
+            outcome.note(stream.take(records))
+            done += len(records)
+            taken(done)
+    return outcome
+
+
+def _records(pages: Iterator[Page]) -> Iterator[list[Record]]:
+    number = 0
+    while some := list(islice(pages, BATCH)):
+        yield [
+            MemoryRecord("", 0, place, 0, None, write_page(page), ()) for place, page in enumerate(some, start=number)
+        ]
+        number += len(some)
+
+
+def _checked(pages: Iterable[Page], urls: list[str]) -> Iterator[Page]:
+    """As many pages as there are urls, which must be theirs; a page of unknown url was skipped, and is told now."""
+    given = iter(pages)
+    for number, url in enumerate(urls):
+        page = next(given, None)
+        if page is None:
+            raise InputError(f"expected the {len(urls)} pages that the state was made of, got {number}")
+        if url and page.url != url:
+            raise InputError(
+                f"page {number}: expected {url}, as the state has it, got {page.url}; give the same inputs in the same "
+                "order"
+            )
+        urls[number] = page.url
+        yield page
