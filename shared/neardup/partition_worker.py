@@ -16,7 +16,7 @@ from neardup import metrics
 from neardup.dead_letters import dead_letters
 from neardup.log import Log, Output, Partition, Record
 from neardup.settings import Settings
-from neardup.stage import Stage, Waves
+from neardup.stage import Stage, Waves, using_state
 
 T = TypeVar("T")
 
@@ -187,8 +187,9 @@ class PartitionWorker:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         self._in_hand = asyncio.get_running_loop().run_in_executor(self._executor, call)
-        # Shielded: a cancelled future would hide that its thread is still at work on the stage.
-        return cast(T, await asyncio.shield(self._in_hand))
+        with using_state(self._settings.state / str(self.partition)):
+            # Shielded: a cancelled future would hide that its thread is still at work on the stage.
+            return cast(T, await asyncio.shield(self._in_hand))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

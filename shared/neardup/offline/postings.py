@@ -1,6 +1,6 @@
 """Postings on disk: which rows have which keys, sorted by key, so that rows with a key in common stand together.
 
-    <directory>/postings.json     whose keys, of how many rows, and which file has them
+    <directory>/postings.json     whose keys, of how many rows, which file has them, and its checksum
     <directory>/postings-<rows>   little-endian words, partition after partition (see `kernels.postings`)
 
 Rows that come later are sorted by themselves and merged in. A file is written beside and named by postings.json when it
@@ -9,6 +9,7 @@ is whole: a crash leaves what there was before, and the same call then ends the 
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,7 +28,7 @@ from neardup.offline.durable import write_text
 from neardup.offline.gathered import Gathered
 
 FILE: Final = "postings.json"
-VERSION: Final = 1
+VERSION: Final = 2
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
 CORES: Final = len(os.sched_getaffinity(0))
@@ -64,7 +65,7 @@ class Postings:
 
     def __init__(self, directory: Path, about: str) -> None:
         self._directory, self._about = directory, about
-        self.rows = 0
+        self.rows = self._checksum = 0
         self._run = Run(np.empty(0, np.uint64), np.zeros(PARTITIONS + 1, np.int64))
         self._load()
 
@@ -86,6 +87,7 @@ class Postings:
             raise WrongState(
                 f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it"
             )
+        self._verify()
         if self.rows == len(documents):
             return
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -103,21 +105,26 @@ class Postings:
                     run = Run(_mapped(spilled[-1], run.words.size), run.starts)
                 runs.append(run)
             starts = np.sum([run.starts for run in runs], axis=0)
+            checksum = 0
             with beside.open("wb") as file:
                 merged = partial(_merged_partition, [run for run in runs if run.words.size])
                 # A few at a time: the pool would merge all of them while one is being written.
                 for number in range(0, PARTITIONS, 2 * CORES):
                     for part in pool.map(merged, range(number, min(number + 2 * CORES, PARTITIONS))):
-                        file.write(part.astype("<u8", copy=False).data)
+                        data = part.astype("<u8", copy=False).data
+                        file.write(data)
+                        checksum = zlib.crc32(data, checksum)
                 file.flush()
                 os.fsync(file.fileno())
         for path in spilled:
             path.unlink()
-        self._finish(beside, len(documents), starts)
+        self._finish(beside, len(documents), starts, checksum)
 
-    def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64]) -> None:
+    def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64], checksum: int) -> None:
         beside.replace(self._directory / f"postings-{rows}")
-        body = {"version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist()}
+        body = {
+            "version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist(), "checksum": checksum,
+        }  # fmt: skip
         write_text(self._directory / FILE, json.dumps(body))
         self._load()
         for path in self._directory.glob("postings-*"):
@@ -134,6 +141,7 @@ class Postings:
             if body["version"] != VERSION:
                 raise WrongState(f"{path}: expected version {VERSION}, got {body['version']}")
             about, rows, starts = str(body["about"]), int(body["rows"]), np.array(body["starts"], np.int64)
+            checksum = int(body["checksum"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptState(f"{path}: expected postings: {error!r}; delete {self._directory}") from error
         if about != self._about:
@@ -143,8 +151,17 @@ class Postings:
             # Replaced by a pass since the manifest was read.
             self._load()
             return
-        self.rows = rows
+        self.rows, self._checksum = rows, checksum
         self._run = Run(_mapped(data, int(starts[-1])), starts)
+
+    def _verify(self) -> None:
+        """Once a pass, which reads all of it anyway. Raises CorruptState."""
+        got = zlib.crc32(np.ascontiguousarray(self._run.words).data)
+        if got != self._checksum:
+            path = self._directory / f"postings-{self.rows}"
+            raise CorruptState(
+                f"{path}: expected checksum {self._checksum:08x}, got {got:08x}; delete {self._directory}"
+            )
 
 
 def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
