@@ -1,3 +1,4 @@
+import random
 from contextlib import closing
 from pathlib import Path
 
@@ -228,3 +229,20 @@ def test_a_file_in_the_way_is_corrupt_state(tmp_path: Path) -> None:
     (tmp_path / "store").write_bytes(b"not a database")
     with pytest.raises(CorruptState, match="RocksDB cannot open it"):
         Store(tmp_path, PARTITION)
+
+
+def test_a_scan_over_an_altered_table_is_corrupt_state_and_not_a_shorter_one(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, PARTITION)) as store:
+        for number in range(2000):
+            store.put(b"key%04d" % number, random.Random(number).randbytes(100))
+        store.save(1)
+    Store(tmp_path, PARTITION).close()  # what was only in RocksDB's log is now a table
+    (table,) = (tmp_path / "store").glob("*.sst")
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    with closing(Store(tmp_path, PARTITION)) as store:
+        with pytest.raises(CorruptState, match="delete it and the log rebuilds it"):
+            list(store.scan(b"key"))
+        with pytest.raises(CorruptState, match="block checksum mismatch"):
+            [store.get(b"key%04d" % number) for number in range(2000)]

@@ -21,6 +21,7 @@ from neardup.offline.passing import RESULTS
 from neardup.offline.queries import Queries
 from neardup.runner import Runner
 from neardup.settings import Settings
+from neardup.stage import using_state
 from neardup_services.api import make_api
 from neardup_services.logs import logging_config
 from neardup_services.passes import Passes
@@ -42,9 +43,10 @@ class RunnerApp(faust.App):
     BootStrategy = RunnerBoot
 
     async def on_first_start(self) -> None:
-        # Faust makes its data directory, but not the one above it.
-        self.conf.datadir.parent.mkdir(parents=True, exist_ok=True)
-        await super().on_first_start()
+        with using_state(self.conf.datadir.parent):
+            # Faust makes its data directory, but not the one above it.
+            self.conf.datadir.parent.mkdir(parents=True, exist_ok=True)
+            await super().on_first_start()
 
 
 class RunnerService(Service):

@@ -22,6 +22,7 @@ from neardup.control import Expire, Forget, read_order
 from neardup.decision import Thresholds
 from neardup.directory import Directory
 from neardup.document_batches import write_documents
+from neardup.errors import StateError
 from neardup.joins import Joins
 from neardup.log import Output, Record
 from neardup.owner import Outbox, Owner, Told
@@ -85,7 +86,16 @@ class Aggregator(Stage):
     def open(self, directory: Path) -> int | None:
         """Where the store says."""
         self._store = Store(directory, self._identity)
-        self._owner = Owner(
+        try:
+            self._owner = self._loaded()
+            self._next = self._store.offset
+        except StateError:
+            self._store.close()
+            raise
+        return self._next
+
+    def _loaded(self) -> Owner:
+        return Owner(
             Directory(self._store),
             Joins(self._store),
             Canaries(self._store),
@@ -97,8 +107,6 @@ class Aggregator(Stage):
             most_variants=self._settings.variants,
             most_candidates=self._settings.candidates,
         )
-        self._next = self._store.offset
-        return self._next
 
     def process(self, records: Sequence[Record]) -> Waves:
         """One wave: verdicts, documents for re-clustering, questions to other owners and evidence for them."""

@@ -24,6 +24,7 @@
     └── StateError             a state directory cannot be used
         ├── WrongState         written for another partition, plan or signature version
         ├── NotClustered       no offline pass has made what a question needs
+        ├── StateUnavailable   the disk is full, read-only or gone
         └── CorruptState       torn or altered
 
 The worker's rule follows from the tree: a `RecordError` costs one record, anything else stops the
@@ -155,6 +156,10 @@ class WrongState(StateError):
 
 class NotClustered(StateError):
     """The offline pass has not run yet, or did not keep what the question needs."""
+
+
+class StateUnavailable(StateError):
+    """The state directory cannot be read or written."""
 
 
 class CorruptState(StateError):

@@ -16,7 +16,7 @@ from neardup.crew import Crew
 from neardup.dead_letters import dead_letters
 from neardup.log import Log, Output, Partition, Record
 from neardup.settings import Settings
-from neardup.stage import Stage, Waves
+from neardup.stage import Stage, Waves, using_state
 
 T = TypeVar("T")
 
@@ -188,8 +188,9 @@ class PartitionWorker:
 
     async def _made(self, call: "asyncio.Future[T]") -> T:
         self._in_hand = call
-        # Shielded: a cancelled future would hide that its thread is still at work on the stage.
-        return await asyncio.shield(call)
+        with using_state(self._settings.state / str(self.partition)):
+            # Shielded: a cancelled future would hide that its thread is still at work on the stage.
+            return await asyncio.shield(call)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

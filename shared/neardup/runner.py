@@ -27,7 +27,7 @@ from neardup.errors import LogError, LogGap
 from neardup.log import Consumer, Listener, Log, Partition
 from neardup.partition_worker import PartitionWorker
 from neardup.settings import Settings
-from neardup.stage import Stage
+from neardup.stage import Stage, using_state
 from neardup.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,11 @@ class Runner(Listener):
         for partition in partitions:
             rested = self._resting.pop(partition) if partition in self._resting else None
             stage, offset = rested or await self._open(partition)
-            await self._seek(partition, offset)
+            try:
+                await self._seek(partition, offset)
+            except BaseException:
+                await self._in_thread(stage.close)
+                raise
             self._workers[partition] = PartitionWorker(
                 partition,
                 stage,
@@ -214,7 +218,9 @@ class Runner(Listener):
 
     async def _open(self, partition: Partition) -> tuple[Stage, int]:
         stage = self._make_stage(partition)
-        offset = await self._crew.run(lambda: stage.open(self._directory(partition)))
+        directory = self._directory(partition)
+        with using_state(directory):
+            offset = await self._crew.run(lambda: stage.open(directory))
         if offset is None:
             offset = await self._consumer.committed(partition)
         if offset is None:
@@ -265,6 +271,9 @@ class Runner(Listener):
 
     async def _shut_down(self) -> None:
         await self._consumer.close()
+        # Those of an assignment that failed half-way were never given to be revoked.
+        await asyncio.gather(*(self._end(worker) for worker in self._workers.values()))
+        self._workers.clear()
         for stage, _ in self._resting.values():
             await self._crew.run(stage.close)
         self._resting.clear()

@@ -1,12 +1,13 @@
 """What a service does to the records of one partition, free of any log."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
-from neardup.errors import RecordError
+from neardup.errors import RecordError, StateUnavailable
 from neardup.log import Output, Record
 
 T = TypeVar("T")
@@ -67,6 +68,18 @@ class Stage(ABC):
     def close(self) -> None:
         """Release files and memory. Saves nothing: that is what `checkpoint` is for."""
         return
+
+
+@contextmanager
+def using_state(directory: Path) -> Iterator[None]:
+    """Around a call of a stage: it does no other I/O, so an OSError says that its directory cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise StateUnavailable(
+            f"{directory}: expected to read and write the state, got: {error}; free some space or make it writable, "
+            "and start again: it goes on from the last checkpoint"
+        ) from error
 
 
 def decoded(records: Sequence[Record], decode: Callable[[Record], T]) -> tuple[list[tuple[Record, T]], list[Rejection]]:

@@ -5,14 +5,16 @@ one atomic, synced batch: after any crash, data and offset belong together. The 
 version and partition; opening anything else is an error that says so.
 """
 
+import errno
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from rocksdict import AccessType, BlockBasedOptions, Options, Rdict, WriteBatch, WriteOptions
 
-from neardup.errors import CorruptState, WrongState
+from neardup.errors import CorruptState, StateError, StateUnavailable, WrongState
 
 VERSION: Final = 2
 
@@ -21,13 +23,19 @@ _OFFSET: Final = b"\x00offset"
 
 
 class Store:
-    """Bytes to bytes. Keys must not start with a zero byte. One writer at a time."""
+    """Bytes to bytes. Keys must not start with a zero byte. One writer at a time.
+
+    Everything may block and raise StateError: what RocksDB finds altered is never taken for missing.
+    """
 
     def __init__(self, path: Path, partition: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
+        self._path = path
         try:
             self._db = Rdict(str(path / "store"), _options())
         except Exception as error:  # rocksdict raises a bare Exception for everything
+            if _is_of_the_disk(error):
+                raise self._unavailable(error) from error
             raise CorruptState(
                 f"{path}: RocksDB cannot open it: {error}. If another worker uses the directory, give each its own "
                 "NEARDUP_STATE; otherwise delete it and the log rebuilds it"
@@ -35,28 +43,30 @@ class Store:
         self._changes: dict[bytes, bytes | None] = {}
         expected = f"neardup store {VERSION} {partition}".encode()
         try:
-            got = self._db.get(_IDENTITY)
+            got = self._read(_IDENTITY)
+            if got is None:
+                self._db[_IDENTITY] = expected
+        except StateError:
+            self._db.close()
+            raise
         except Exception as error:
             self._db.close()
-            raise CorruptState(f"{path}: RocksDB cannot read it: {error}; delete it and the log rebuilds it") from error
-        if got is None:
-            self._db[_IDENTITY] = expected
-        elif got != expected:
+            raise self._unavailable(error) from error
+        if got not in (None, expected):
             self._db.close()
             raise WrongState(f"{path}: expected {expected.decode()!r}, got {got!r}; point NEARDUP_STATE elsewhere")
 
     @property
     def offset(self) -> int:
         """The offset up to which the saved state knows the log."""
-        raw = self._db.get(_OFFSET)
+        raw = self._read(_OFFSET)
         return 0 if raw is None else int(struct.unpack("<q", raw)[0])
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value, saved or not."""
         if key in self._changes:
             return self._changes[key]
-        value: bytes | None = self._db.get(key)
-        return value
+        return self._read(key)
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set a value; durable after the next `save`."""
@@ -69,7 +79,7 @@ class Store:
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile are missed."""
         changed = {key: value for key, value in self._changes.items() if key.startswith(prefix)}
-        for key, value in cast(Iterator[tuple[bytes, bytes]], self._db.items(from_key=prefix)):
+        for key, value in self._saved_from(prefix):
             if not key.startswith(prefix):
                 break
             if key not in changed:
@@ -89,12 +99,44 @@ class Store:
         batch.put(_OFFSET, struct.pack("<q", offset))
         options = WriteOptions()
         options.sync = True
-        self._db.write(batch, options)
+        try:
+            self._db.write(batch, options)
+        except Exception as error:
+            raise self._unavailable(error) from error
         self._changes.clear()
 
     def close(self) -> None:
         """Release the files; unsaved changes are lost."""
         self._db.close()
+
+    def _read(self, key: bytes) -> bytes | None:
+        try:
+            value: bytes | None = self._db.get(key)
+            return value
+        except Exception as error:
+            raise self._altered(error) from error
+
+    def _saved_from(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Not by the iterator of `items`, which ends at the first altered block as if there were no more."""
+        found = self._db.iter()
+        found.seek(first)
+        while found.valid():
+            yield found.key(), found.value()
+            found.next()
+        try:
+            found.status()
+        except Exception as error:
+            del found  # it keeps the files open, and this frame lives as long as the error does
+            raise self._altered(error) from error
+
+    def _altered(self, error: Exception) -> CorruptState:
+        return CorruptState(f"{self._path}: RocksDB cannot read it: {error}; delete it and the log rebuilds it")
+
+    def _unavailable(self, error: Exception) -> StateUnavailable:
+        return StateUnavailable(
+            f"{self._path}: expected to write the state, got: {error}; free some space or make it writable, and start "
+            "again: it goes on from the last checkpoint"
+        )
 
 
 def peek(path: Path, key: bytes) -> bytes | None:
@@ -108,6 +150,11 @@ def peek(path: Path, key: bytes) -> bytes | None:
         return value
     finally:
         db.close()
+
+
+def _is_of_the_disk(error: Exception) -> bool:
+    said = str(error)
+    return any(os.strerror(code) in said for code in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO))
 
 
 def _options() -> Options:

@@ -136,7 +136,7 @@ def test_a_torn_directory_is_an_error_that_says_what_to_do(tmp_path: Path) -> No
     with pytest.raises(CorruptState, match=r"expected 8 bytes; delete .* to gather it anew"):
         Gathered(tmp_path / "gathered")
     (tmp_path / "gathered" / "gathered.json").write_text(json.dumps({"version": 7}))
-    with pytest.raises(WrongState, match="expected version 1, got 7"):
+    with pytest.raises(WrongState, match="expected version 2, got 7"):
         Gathered(tmp_path / "gathered")
 
 

@@ -211,7 +211,7 @@ def test_an_index_of_another_version_is_a_clear_error(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / FILE)
     database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(WrongState, match="expected version 1 of an index, got 99"):
+    with pytest.raises(WrongState, match="expected version 2 of an index, got 99"):
         IndexReader(tmp_path / FILE)
 
 
@@ -220,6 +220,18 @@ def test_a_torn_index_is_a_clear_error(tmp_path: Path, torn: bytes) -> None:
     (tmp_path / FILE).write_bytes(torn)
     with pytest.raises((CorruptState, WrongState), match="run `neardup recluster`"):
         IndexReader(tmp_path / FILE)
+
+
+def test_an_entry_that_was_altered_is_a_clear_error(tmp_path: Path) -> None:
+    indexed(tmp_path, [row(0, "http://a.example/"), row(1, "http://b.example/", "0:0")]).__exit__()
+    database = sqlite3.connect(tmp_path / FILE)
+    database.execute("UPDATE documents SET cluster_size = 7 WHERE offset = 1")
+    database.commit()
+    database.close()
+    with IndexReader(tmp_path / FILE) as index:
+        assert index.url_of("0:0") == "http://a.example/"
+        with pytest.raises(CorruptState, match=r"expected checksum \d+ of an entry, got \d+; run `neardup recluster`"):
+            index.documents_of("http://b.example/")
 
 
 def test_readers_never_see_a_part_of_an_index_while_it_is_replaced(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ class Corpus:
         self._system.makedirs(self._root, exist_ok=True)
         with self._system.open(self._beside(file), "wb") as stream:
             # Sketches and checksums are random bytes: a dictionary of them has no use.
-            pyarrow.parquet.write_table(table, stream, compression="zstd", use_dictionary=["relation"])
+            pyarrow.parquet.write_table(
+                table, stream, compression="zstd", use_dictionary=["relation"], write_page_checksum=True
+            )
             if isinstance(self._system, LocalFileSystem):
                 # The offset is committed when it is published: until then it must be on the disk.
                 stream.flush()
@@ -126,30 +128,30 @@ class Corpus:
         """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
         path = f"{self._root}/{file.name}"
         try:
-            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
                 self._check(path, parquet)
                 yield from parquet.iter_batches(1 << 14, columns=list(columns))
         except _ERRORS as error:
-            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+            raise _altered(path, error) from error
 
     def signature_version(self, file: CorpusFile) -> str:
         """The one of all sketches in a file."""
         path = f"{self._root}/{file.name}"
         try:
-            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
                 return self._check(path, parquet)
         except _ERRORS as error:
-            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+            raise _altered(path, error) from error
 
     def documents(self, file: CorpusFile) -> int:
         """Rows of a file. Raises StateError."""
         path = f"{self._root}/{file.name}"
         try:
-            with self._system.open(path, "rb") as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
                 self._check(path, parquet)
                 return int(parquet.metadata.num_rows)
         except _ERRORS as error:
-            raise CorruptState(f"{path}: expected a file of a corpus: {error}") from error
+            raise _altered(path, error) from error
 
     def _check(self, path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
         found = parquet.schema_arrow.metadata or {}
@@ -161,6 +163,18 @@ class Corpus:
         if missing:
             raise CorruptState(f"{path}: expected the columns of documents, {', '.join(sorted(missing))} are missing")
         return signature
+
+
+def _opened(source: Any) -> pyarrow.parquet.ParquetFile:
+    """Raises, when it is read, where a page is not as it was written."""
+    return pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
+
+
+def _altered(path: str, error: Exception) -> CorruptState:
+    return CorruptState(
+        f"{path}: expected a file of a corpus: {error}; delete all files of its partition, and the recluster worker, "
+        "when it is started again, writes them anew from the log"
+    )
 
 
 def table_of(batch: Batch) -> pyarrow.Table:

@@ -3,7 +3,7 @@
 Rows are numbered in the order in which they were gathered, and keep their numbers when more are gathered later; their
 order among all pages is that of their ids. Every document is there once, whatever the corpus repeats.
 
-    <directory>/gathered.json      how many rows there are, from which files, by which signature version
+    <directory>/gathered.json      how many rows there are, from which files, by which signature version; checksums
     <directory>/<column>           little-endian, one after the other; text and sketches have a column of ends beside
 
 What stands in the files beyond what gathered.json says was not finished, and is written over.
@@ -11,8 +11,9 @@ What stands in the files beyond what gathered.json says was not finished, and is
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,7 @@ from neardup.offline.known_ids import KnownIds
 from neardup.types import DocumentId
 
 FILE: Final = "gathered.json"
-VERSION: Final = 1
+VERSION: Final = 2
 UNIQUE: Final = -1
 """In place of a relation."""
 
@@ -52,6 +53,17 @@ class Manifest:
     signature_version: str = ""
     files: tuple[CorpusFile, ...] = ()
     ends: tuple[int, ...] = (0,) * len(_VARIABLE)
+    checksums: dict[str, int] = field(default_factory=dict)
+    """CRC-32 of each file."""
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each file."""
+        ends = dict(zip(_VARIABLE, self.ends, strict=True))
+        return {
+            **{name: self.rows * width * np.dtype(dtype).itemsize for name, (dtype, width) in _FIXED.items()},
+            **{f"{name}.end": 8 * self.rows for name in _VARIABLE},
+            **{"url": ends["url"], "fetched_at": ends["fetched_at"], "sketch": 8 * ends["sketch"]},
+        }
 
 
 class Gathered:
@@ -87,6 +99,14 @@ class Gathered:
         rank = np.empty(len(self), np.int64)
         rank[self.order] = np.arange(len(self))
         return rank
+
+    def verify(self) -> None:
+        """Read everything. Raises CorruptState if a file is not as it was written."""
+        for name, size in self.manifest.sizes().items():
+            expected, got = self.manifest.checksums.get(name, 0), zlib.crc32(self._mapped(name, "u1", size).data)
+            if got != expected:
+                path = self._directory / name
+                raise CorruptState(f"{path}: expected checksum {expected:08x}, got {got:08x}; start anew with --full")
 
     def document(self, row: int) -> DocumentId:
         """The id of a row."""
@@ -165,9 +185,8 @@ class _Appending:
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self._directory, self._rows = directory, manifest.rows
         self._ends = dict(zip(_VARIABLE, manifest.ends, strict=True))
-        sizes = {name: self._rows * width * np.dtype(dtype).itemsize for name, (dtype, width) in _FIXED.items()}
-        sizes |= {f"{name}.end": 8 * self._rows for name in _VARIABLE}
-        sizes |= {"url": self._ends["url"], "fetched_at": self._ends["fetched_at"], "sketch": 8 * self._ends["sketch"]}
+        self._checksums = dict(manifest.checksums)
+        sizes = manifest.sizes()
         self._files = {name: (directory / name).open("r+b" if (directory / name).exists() else "w+b") for name in sizes}
         for name, size in sizes.items():
             self._files[name].truncate(size)
@@ -189,7 +208,7 @@ class _Appending:
         levels = [column[name].to_pylist() for name in ("content", "tokens", "shingles")]
         self._put("id", _ids(batch))
         self._put("fingerprint", _numbers(column["fingerprint"]))
-        self._files["checksums"].write(b"".join(part for three in zip(*levels, strict=True) for part in three))
+        self._write("checksums", b"".join(part for three in zip(*levels, strict=True) for part in three))
         self._put("size", _numbers(column["size"]))
         self._put("relation", np.array(places, np.int8))
         self._put("match", np.stack(matches, axis=1))
@@ -209,19 +228,24 @@ class _Appending:
             "signature_version": signature,
             "files": files,
             "ends": [self._ends[name] for name in _VARIABLE],
+            "checksums": self._checksums,
         }
         write_text(self._directory / FILE, json.dumps(body))
 
     def _put(self, name: str, values: NDArray[Any]) -> None:
-        self._files[name].write(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes())
+        self._write(name, np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes())
 
     def _put_all(self, name: str, values: Iterable[bytes], unit: int) -> None:
         values = list(values)
         ends = self._ends[name] + np.cumsum([len(value) // unit for value in values], dtype=np.int64)
         self._put(f"{name}.end", ends)
-        self._files[name].write(b"".join(values))
+        self._write(name, b"".join(values))
         if values:
             self._ends[name] = int(ends[-1])
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._files[name].write(data)
+        self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
 
 
 def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:
@@ -246,8 +270,8 @@ def _load(path: Path) -> Manifest:
         body = json.loads(path.read_text())
         version = body.pop("version")
         if version != VERSION:
-            raise WrongState(f"{path}: expected version {VERSION}, got {version}")
+            raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
         files = tuple(CorpusFile(*each) for each in body.pop("files"))
         return Manifest(**{**body, "files": files, "ends": tuple(body["ends"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptState(f"{path}: expected what was gathered: {error!r}") from error
+        raise CorruptState(f"{path}: expected what was gathered: {error!r}; start anew with --full") from error

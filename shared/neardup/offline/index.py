@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.copies import find_copies
 from neardup.offline.gathered import Gathered
-from neardup.offline.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, place_of, url_hash
+from neardup.offline.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, place_of, url_hash
 from neardup.offline.results import CLUSTERS, CONTAINED
 from neardup.offline.rows import UNKNOWN, Rows
 from neardup.types import DocumentId
@@ -30,13 +30,13 @@ _TABLES: Final = """
     CREATE TABLE documents (
         timestamp INTEGER, partition INTEGER, offset INTEGER, url TEXT, url_hash INTEGER, fetched_at TEXT,
         fetched INTEGER, size INTEGER, cluster TEXT, cluster_size INTEGER, relation TEXT, resemblance REAL,
-        representative TEXT, row INTEGER, kept TEXT, kept_row INTEGER
+        representative TEXT, row INTEGER, kept TEXT, kept_row INTEGER, checksum INTEGER
     );
     CREATE TABLE contained (
         partition INTEGER, offset INTEGER, in_partition INTEGER, in_offset INTEGER, containment REAL
     );
 """
-_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FILL_CONTAINED: Final = "INSERT INTO contained VALUES (?, ?, ?, ?, ?)"
 _INDEXES: Final = """
     CREATE INDEX documents_by_url ON documents (url_hash);
@@ -63,7 +63,7 @@ def build_index(results: Path, documents: Gathered | None = None) -> Path:
         database.executescript(_TABLES)
         standing = _Standing(documents)
         for batch in _batches(results / "clusters.parquet", CLUSTERS):
-            database.executemany(_FILL, _entries(batch, standing))
+            database.executemany(_FILL, ((*entry, checksum_of(entry)) for entry in _entries(batch, standing)))
         for batch in _batches(results / "contained.parquet", CONTAINED):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             database.executemany(_FILL_CONTAINED, ((*place_of(a), *place_of(b), much) for a, b, much in rows))
@@ -123,7 +123,7 @@ def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch
         raise NotClustered(f"{path}: expected results of an offline pass, there are none; {HOW_TO_MAKE}")
     try:
         for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
-            with pyarrow.parquet.ParquetFile(part) as file:
+            with pyarrow.parquet.ParquetFile(part, page_checksum_verification=True) as file:
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names):
                     yield batch.select(schema.names)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:

@@ -1,7 +1,8 @@
 """Reading the index of an offline pass: url → documents → cluster → urls (see `index`)."""
 
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -11,14 +12,14 @@ from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.types import DocumentId
 
 FILE: Final = "index.sqlite"
-VERSION: Final = 1
+VERSION: Final = 2
 HOW_TO_MAKE: Final = "run `neardup recluster`"
 
 _BY_URL: Final = """
     SELECT * FROM documents WHERE url_hash = ? AND url = ?
     ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC
 """
-_URL_OF: Final = "SELECT url FROM documents WHERE partition = ? AND offset = ?"
+_NAMED: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ?"
 _BY_ID: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ? AND timestamp = ?"
 _URLS_IN: Final = """
     SELECT * FROM documents WHERE rowid IN (
@@ -51,7 +52,7 @@ _FETCHED_AGAIN: Final = """
 
 
 class Entry(NamedTuple):
-    """What the index knows of a document: a row of its table.
+    """What the index knows of a document: a row of its table, which also has a checksum, as SQLite itself keeps none.
 
     `fetched` is when, in milliseconds: `fetched_at` if that is a time in ISO 8601, else the time of the record. `kept`
     is the document that stands for all with its shingles. Where the pass kept sketches, `row` and `kept_row` are the
@@ -115,49 +116,61 @@ class IndexReader:
     def documents_of(self, url: str) -> list[Entry]:
         """The documents of a url, the one fetched last first."""
         try:
-            return [Entry(*row) for row in self._select(_BY_URL, url_hash(url), url)]
+            return [self._entry(row) for row in self._select(_BY_URL, url_hash(url), url)]
         except UnicodeEncodeError:
             return []  # lone surrogates: a command line may have them, a url that was crawled has none
 
     def entry(self, document: DocumentId) -> Entry | None:
         """Of a document."""
         rows = self._select(_BY_ID, document.partition, document.offset, document.timestamp)
-        return next((Entry(*row) for row in rows), None)
+        return next((self._entry(row) for row in rows), None)
 
     def url_of(self, document: str) -> str:
         """Of a document that another entry names. Raises CorruptState if there is no such document."""
-        for (url,) in self._select(_URL_OF, *place_of(document)):
-            return str(url)
+        for row in self._select(_NAMED, *place_of(document)):
+            return self._entry(row).url
         raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
 
     def urls_in(self, cluster: str, limit: int) -> list[Entry]:
         """Of each url in a cluster the document fetched last, the last of them first."""
-        return [Entry(*row) for row in self._select(_URLS_IN, cluster, limit)]
+        return [self._entry(row) for row in self._select(_URLS_IN, cluster, limit)]
 
     def elsewhere(self, entry: Entry) -> Entry | None:
         """Of the document's cluster, the document fetched last under another url."""
-        return next((Entry(*row) for row in self._select(_ELSEWHERE, entry.cluster, entry.url)), None)
+        return next((self._entry(row) for row in self._select(_ELSEWHERE, entry.cluster, entry.url)), None)
 
     def containers(self, document: str, limit: int) -> list[tuple[float, Entry]]:
         """How much of a document is in which others; most first."""
-        return [(row[0], Entry(*row[1:])) for row in self._select(_CONTAINERS, *place_of(document), limit)]
+        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTAINERS, *place_of(document), limit)]
 
     def contents(self, document: str, limit: int) -> list[tuple[float, Entry]]:
         """How much of which others is in a document; most first."""
-        return [(row[0], Entry(*row[1:])) for row in self._select(_CONTENTS, *place_of(document), limit)]
+        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTENTS, *place_of(document), limit)]
 
     def fetched_again(self) -> Iterator[Entry]:
         """The documents of urls that have several, url by url, the one fetched first first. Takes little memory.
 
         A url that shares its hash with another may be among them with one document.
         """
-        return (Entry(*row) for row in self._select(_FETCHED_AGAIN))
+        return (self._entry(row) for row in self._select(_FETCHED_AGAIN))
+
+    def _entry(self, row: Sequence[Any]) -> Entry:
+        *fields, expected = row
+        entry = Entry(*fields)
+        if (got := checksum_of(entry)) != expected:
+            raise CorruptState(f"{self._path}: expected checksum {expected} of an entry, got {got}; {HOW_TO_MAKE}")
+        return entry
 
     def _select(self, sql: str, *parameters: int | str) -> Iterator[tuple[Any, ...]]:
         try:
             yield from self._database.execute(sql, parameters)
         except sqlite3.DatabaseError as error:
             raise CorruptState(f"{self._path}: expected an index of clusters: {error}; {HOW_TO_MAKE}") from error
+
+
+def checksum_of(entry: Entry) -> int:
+    """CRC-32 of all that an entry says."""
+    return zlib.crc32(repr(tuple(entry)).encode())
 
 
 def url_hash(url: str) -> int:

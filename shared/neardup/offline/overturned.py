@@ -101,7 +101,8 @@ def said_in(path: Path, documents: Gathered) -> Said | None:
     if not path.exists():
         return None
     try:
-        table = pyarrow.parquet.read_table(path, columns=["document", "relation", "duplicate_of", "revision"])
+        columns = ["document", "relation", "duplicate_of", "revision"]
+        table = pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
         names, relations, targets, revisions = (column.to_pylist() for column in table.columns)
         row, target = _rows_of(documents, names), _rows_of(documents, targets)
         relation = np.array([_PLACES[each] for each in relations], np.int8)

@@ -1,6 +1,6 @@
 """Postings on disk: which rows have which keys, sorted by key, so that rows with a key in common stand together.
 
-    <directory>/postings.json     whose keys, of how many rows, and which file has them
+    <directory>/postings.json     whose keys, of how many rows, which file has them, and its checksum
     <directory>/postings-<rows>   little-endian words, partition after partition (see `kernels.postings`)
 
 Rows that come later are sorted by themselves and merged in. A file is written beside and named by postings.json when it
@@ -9,6 +9,7 @@ is on the disk: a crash leaves what there was before, and the same call then end
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.parallel import CORES
 
 FILE: Final = "postings.json"
-VERSION: Final = 1
+VERSION: Final = 2
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
 _T = TypeVar("_T")
@@ -65,7 +66,7 @@ class Postings:
 
     def __init__(self, directory: Path, about: str) -> None:
         self._directory, self._about = directory, about
-        self.rows = 0
+        self.rows = self._checksum = 0
         self._run = Run(np.empty(0, np.uint64), np.zeros(PARTITIONS + 1, np.int64))
         self._load()
 
@@ -97,6 +98,7 @@ class Postings:
             raise WrongState(
                 f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it"
             )
+        self._verify()
         if self.rows == len(documents):
             yield
             return
@@ -117,13 +119,13 @@ class Postings:
         del new, runs
         try:
             with ThreadPoolExecutor(1) as pool:
-                on_disk = pool.submit(_make_durable, beside, self._run.words if alone else None)
+                on_disk = pool.submit(_make_durable, beside, self._run.words, written=not alone)
                 yield
-                on_disk.result()
+                checksum = on_disk.result()
         except BaseException:
             self._run = before
             raise
-        self._finish(beside, len(documents), starts)
+        self._finish(beside, len(documents), starts, checksum)
 
     def _new_runs(
         self,
@@ -147,9 +149,11 @@ class Postings:
             runs.append(run)
         return runs, spilled
 
-    def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64]) -> None:
+    def _finish(self, beside: Path, rows: int, starts: NDArray[np.int64], checksum: int) -> None:
         beside.replace(self._directory / f"postings-{rows}")
-        body = {"version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist()}
+        body = {
+            "version": VERSION, "about": self._about, "rows": rows, "starts": starts.tolist(), "checksum": checksum,
+        }  # fmt: skip
         write_text(self._directory / FILE, json.dumps(body))
         self._load()
         for path in self._directory.glob("postings-*"):
@@ -166,6 +170,7 @@ class Postings:
             if body["version"] != VERSION:
                 raise WrongState(f"{path}: expected version {VERSION}, got {body['version']}")
             about, rows, starts = str(body["about"]), int(body["rows"]), np.array(body["starts"], np.int64)
+            checksum = int(body["checksum"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptState(f"{path}: expected postings: {error!r}; delete {self._directory}") from error
         if about != self._about:
@@ -175,8 +180,17 @@ class Postings:
             # Replaced by a pass since the manifest was read.
             self._load()
             return
-        self.rows = rows
+        self.rows, self._checksum = rows, checksum
         self._run = Run(_mapped(data, int(starts[-1])), starts)
+
+    def _verify(self) -> None:
+        """Once a pass, which reads all of it anyway. Raises CorruptState."""
+        got = zlib.crc32(np.ascontiguousarray(self._run.words).data)
+        if got != self._checksum:
+            path = self._directory / f"postings-{self.rows}"
+            raise CorruptState(
+                f"{path}: expected checksum {self._checksum:08x}, got {got:08x}; delete {self._directory}"
+            )
 
 
 def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
@@ -236,13 +250,15 @@ def _write_merged(path: Path, runs: list[Run], starts: NDArray[np.int64], pool: 
             list(pool.map(write_partition, range(PARTITIONS)))
 
 
-def _make_durable(path: Path, words: NDArray[np.uint64] | None) -> None:
-    """What is in a file; with words, after they are written to it."""
-    with path.open("r+b" if words is None else "wb") as file:
-        if words is not None:
-            file.write(words.astype("<u8", copy=False).data)
+def _make_durable(path: Path, words: NDArray[np.uint64], *, written: bool) -> int:
+    """A file of these words, which are to be written first unless they are its own; returns their checksum."""
+    data = np.ascontiguousarray(words).astype("<u8", copy=False).data
+    with path.open("r+b" if written else "wb") as file:
+        if not written:
+            file.write(data)
             file.flush()
         os.fsync(file.fileno())
+    return zlib.crc32(data)
 
 
 def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:

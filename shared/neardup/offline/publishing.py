@@ -79,7 +79,7 @@ def _without(
 
 def _table(path: Path) -> pyarrow.Table:
     try:
-        return pyarrow.parquet.read_table(path)
+        return pyarrow.parquet.read_table(path, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 

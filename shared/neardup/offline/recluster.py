@@ -56,6 +56,7 @@ def recluster(
         last = run_file.load(work, options)
         known = 0 if last is None else last.rows
         phases: list[Phase] = []
+        gathered(directory).verify()
         if last is not None and not Run.is_finished(work, last):
             known = last.first
             phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases

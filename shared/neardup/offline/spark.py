@@ -142,7 +142,7 @@ class _Run:
         self._scratch.keep(frame.select(*schema.names), f"result-{name}")
         path = self._directory / f"{name}.parquet"
         beside = path.with_name(f".{path.name}.new")
-        with pyarrow.parquet.ParquetWriter(beside, schema, compression="zstd") as writer:
+        with pyarrow.parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer:
             # Parts are numbered in the order of the rows.
             for part in sorted(self._scratch.path(f"result-{name}").glob("part-*")):
                 with pyarrow.parquet.ParquetFile(part) as parquet:

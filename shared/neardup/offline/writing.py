@@ -129,7 +129,7 @@ def _write(
     """Write the rows in that order, some at a time, whole or not at all."""
     beside = path.with_name(f".{path.name}.new")
     with beside.open("wb") as file:
-        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
             for rows in _pieces(order):
                 columns = zip(batch(rows), schema.types, strict=True)
                 arrays = [pyarrow.array(values, of_type) for values, of_type in columns]

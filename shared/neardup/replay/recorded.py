@@ -102,7 +102,7 @@ def sketched_rows(corpus: Gathered) -> NDArray[np.uint32]:
     """
     _, group = np.unique(corpus.checksums[:, _TOKENS], axis=0, return_inverse=True)
     bare = np.diff(corpus.starts) == 0
-    rows = first_of_each(group.astype(np.uint32), bare, corpus.rank)
+    rows = first_of_each(group.astype(np.uint32), np.lexsort((corpus.rank, bare)))
     if bare[rows].any():  # the same bytes, served with another charset, have other tokens
         rows = np.where(bare[rows], find_copies(corpus).kept, rows)
     if bare[rows].any():
