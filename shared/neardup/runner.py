@@ -138,7 +138,7 @@ class Runner(Listener):
             try:
                 await self._seek(partition, offset)
             except BaseException:
-                await self._in_thread(stage.close)
+                await self._crew.run(stage.close)
                 raise
             self._workers[partition] = PartitionWorker(
                 partition,

@@ -33,7 +33,7 @@ MAX_ELEMENTS: Final = 2**22
 SCHEMAS: Final[dict[str, int]] = {
     "registrations": 2,
     "skipped": 1,
-    "probes": 1,
+    "probes": 2,
     "answers": 2,
     "questions": 1,
     "evidence": 1,
