@@ -249,7 +249,8 @@ def test_what_is_allocated_stays_near_the_limit_however_many_pairs_there_are(nam
     sketches = [packed((0, [int(group)] * M, [])) for group in rows]
     fingerprints = [naive.xxh64(bytes([group])) for group in rows.tolist()]
     documents, kept = rows_of(sketches, fingerprints), np.ones(rows.size, bool)
-    source = make_source(name, tmp_path, replace(OPTIONS, memory_bytes=limit))
+    options = replace(OPTIONS, memory_bytes=limit, bands=Filter(k=1, s=2))
+    source = make_source(name, tmp_path, options)
     source.pairs(rows_of(sketches[:9], fingerprints[:9]), kept[:9], 0, lambda done, of: None)  # loads the kernels
     tracemalloc.start()
     try:
