@@ -349,9 +349,9 @@ def leaders(
     leader: dict[int, int] = {}
     for row in order:
         earlier = {leader[neighbour] for neighbour in near[row] if neighbour in leader}
+        close = [first for first in earlier if first in near[row] or resemblance(row, first) >= threshold]
         # The earliest of those that it resembles most.
-        best = min(earlier, key=lambda first: (-resemblance(row, first), order.index(first)), default=row)
-        leader[row] = best if best == row or resemblance(row, best) >= threshold else row
+        leader[row] = min(close, key=lambda first: (-resemblance(row, first), order.index(first)), default=row)
     return leader
 
 

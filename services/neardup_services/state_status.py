@@ -11,7 +11,7 @@ from neardup.embedded import FILE
 from neardup.errors import CorruptState, InputError
 from neardup.offline.corpus import Corpus
 from neardup.offline.passing import RESULTS
-from neardup.offline.recluster import REPORT
+from neardup.offline.report_files import REPORT
 from neardup.plan import Plan
 
 

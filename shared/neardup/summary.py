@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from neardup.types import Kind, Relation
+from neardup.urls import host_or_url
+from neardup.wording import bytes_in_words
 
 _KINDS: Final = (None, *Kind)
 _RELATIONS: Final = (None, *Relation)
@@ -37,7 +38,8 @@ class Summary:
         lines = [f"{self.pages:,} pages: {counts or 'nothing'}"]
         if relations:
             lines.append(f"duplicates: {relations}")
-        lines.append(f"bytes: {_size(self.bytes)}, of which {_size(self.duplicate_bytes)} ({share:.0%}) are duplicates")
+        total, duplicate = bytes_in_words(self.bytes), bytes_in_words(self.duplicate_bytes)
+        lines.append(f"bytes: {total}, of which {duplicate} ({share:.0%}) are duplicates")
         if self.rejected:
             lines.append(f"not usable: {self.rejected:,}")
         if self.hosts:
@@ -60,8 +62,7 @@ class Tally:
 
     def fed(self, url: str, size: int) -> None:
         """A page of the run, in order."""
-        host = urlsplit(url).hostname or "" if "[" not in url else url  # brackets may be a malformed address
-        self._hosts.append(self._host_numbers.setdefault(host, len(self._host_numbers)))
+        self._hosts.append(self._host_numbers.setdefault(host_or_url(url), len(self._host_numbers)))
         self._sizes.append(size)
         self._kinds.append(0)
         self._relations.append(0)
@@ -89,11 +90,3 @@ class Tally:
             hosts=[(names[host], count) for host, count in hosts],
             rejected=self.rejected,
         )
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -32,6 +32,7 @@ def overturned(offset: int, first: int | None, revision: int = 2) -> dict[str, A
     return {
         "document": f"0:{offset}",
         "url": f"http://a.example/{offset}",
+        "fetched_at": "2026-01-01T00:00:00Z",
         "revision": revision,
         "relation": None if first is None else "near",
         "duplicate_of": None if first is None else f"0:{first}",

@@ -42,6 +42,7 @@ def test_at_first_every_url_and_every_revision_is_said(tmp_path: Path) -> None:
     assert verdict.relation is Relation.NEAR
     assert verdict.found_by == ("offline",)
     assert verdict.resemblance == 0.8
+    assert verdict.fetched_at == "2026-01-01T00:00:00Z"
 
 
 def test_until_it_is_published_it_is_said_again_and_then_no_more(tmp_path: Path) -> None:

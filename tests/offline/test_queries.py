@@ -6,11 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from neardup.errors import NotClustered, StateError, WrongState
 from neardup.offline.index import build_index
@@ -239,14 +237,13 @@ def test_a_document_that_is_no_longer_kept_of_its_copies_is_not_told(tmp_path: P
 
 
 def test_postings_of_documents_that_came_since_do_no_harm(tmp_path: Path) -> None:
-    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
-
-    class Ahead:
-        def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-            return np.zeros(2, np.int64), np.array([0, 7])
-
-    ahead = Queries(place_in(tmp_path)._replace(postings=Ahead), SIGNATURES, THRESHOLDS)
-    assert ahead.similar(page("-", ARTICLE)) == asked.similar(page("-", ARTICLE))
+    some = documents(page("http://a.example/", ARTICLE), page("http://b.example/", edited(ARTICLE, 5)))
+    asked = run_pass(tmp_path / "before", some[:1])
+    run_pass(tmp_path / "since", some)
+    ahead = place_in(tmp_path / "before")._replace(postings=place_in(tmp_path / "since").postings)
+    assert ahead.postings().rows == 2
+    found = Queries(ahead, SIGNATURES, THRESHOLDS).similar(page("-", ARTICLE))
+    assert found == asked.similar(page("-", ARTICLE))
 
 
 # Lost and found

@@ -49,6 +49,17 @@ def test_a_chain_does_not_snowball(tmp_path: Path) -> None:
     assert set(clusters_in(tmp_path / "other").values()) == {"0:0"}
 
 
+def test_pages_with_the_same_running_text_are_a_cluster_though_their_sketches_differ(tmp_path: Path) -> None:
+    corpus = Corpus(str(tmp_path / "corpus"))
+    add_file(corpus, settled([document(number, number) for number in range(4)]))
+    # By spots 0 is like 1, 1 like 2, 2 like 3.
+    spots = AllPairs(lambda a, b: 0.9 if b == a + 1 else 0.1)
+    spots.name = "spots"
+    recluster(corpus, tmp_path / "out", options(pair_sources=("spots",)), [spots])
+    # 1 is like 0, which is the first of its cluster; 2 is not.
+    assert clusters_in(tmp_path) == {"0:0": "0:0", "0:1": "0:0", "0:2": "0:2", "0:3": "0:2"}
+
+
 def test_copies_near_and_contained_documents_find_their_places(tmp_path: Path) -> None:
     text = shingles(1, 400)
     first = document(0, text, content="a", tokens="a")

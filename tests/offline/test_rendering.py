@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from neardup.offline.rendering import as_json, html, text
 from neardup.offline.report import Host, Phase, Report
-from neardup.offline.wording import bytes_in_words, printable, seconds_in_words, shortened
+from neardup.wording import bytes_in_words, printable, seconds_in_words, shortened
 from tests.offline.test_index import HOSTILE
 
 REPORT = Report(

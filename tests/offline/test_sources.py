@@ -1,5 +1,6 @@
 """Every source of pairs returns what comparing all with all does, however the rows are split into calls."""
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -239,6 +240,27 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
     assert 8 * largest <= little.memory_bytes
     assert {path.name for path in (tmp_path / "little").iterdir()} == {"postings.json", "postings-320"}
     assert pairs_of(tmp_path / "little", sketches, little) == expected
+
+
+@pytest.mark.parametrize("name", ["bands", "hamming"])
+def test_what_is_allocated_stays_near_the_limit_however_many_pairs_there_are(name: str, tmp_path: Path) -> None:
+    limit, of_each = 2 << 20, 450
+    rows = np.repeat(np.arange(10), of_each)
+    sketches = [packed((0, [int(group)] * M, [])) for group in rows]
+    fingerprints = [naive.xxh64(bytes([group])) for group in rows.tolist()]
+    documents, kept = rows_of(sketches, fingerprints), np.ones(rows.size, bool)
+    options = replace(OPTIONS, memory_bytes=limit, bands=Filter(k=1, s=2))
+    source = make_source(name, tmp_path, options)
+    source.pairs(rows_of(sketches[:9], fingerprints[:9]), kept[:9], 0, lambda done, of: None)  # loads the kernels
+    tracemalloc.start()
+    try:
+        pairs, _ = source.pairs(documents, kept, 9, lambda done, of: None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert pairs.a.size == 10 * of_each * (of_each - 1) // 2 - 9 * 8 // 2
+    assert sum(column.nbytes for column in pairs) > 5 * limit
+    assert peak < 2.5 * limit
 
 
 def test_fingerprints_that_many_rows_have_are_paired_in_little_memory(tmp_path: Path) -> None:

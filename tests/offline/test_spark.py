@@ -1,6 +1,7 @@
 """The engine on Spark finds what the engine on one machine finds."""
 
 import gc
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -12,12 +13,13 @@ import pyarrow.parquet
 import pytest
 
 from neardup.document_batches import Settled, read_batch, write_documents
-from neardup.errors import WrongState
+from neardup.errors import StateError, WrongState
 from neardup.kernels import leading
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
-from neardup.offline.recluster import recluster, source_directory
+from neardup.offline.recluster import WORK, recluster, source_directory
 from neardup.offline.report import Report
+from neardup.offline.results_lock import alone
 from neardup.offline.sources import make_source
 from neardup.offline.spark import recluster_spark
 from neardup.offline.spark_components import components
@@ -37,7 +39,7 @@ pytestmark = [
 ]
 
 MASTER = "local[2]"
-PAGES = 1_200
+PAGES = int(os.environ.get("NEARDUP_SPARK_PAGES", "1200"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,6 +122,8 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
     assert spark.documents == len(some)
     assert min(spark.edges, spark.contained, spark.overturned, len(spark.warnings), *spark.pairs.values()) > 0
     assert not (tmp_path / "spark" / "spark").exists()
+    for name in ("report.json", "report.html", "index.sqlite"):
+        assert (tmp_path / "spark" / name).exists()
 
 
 def test_copies_without_sketches_and_a_later_run(tmp_path: Path) -> None:
@@ -159,6 +163,12 @@ def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> No
             found = [(row["row"], row["component"]) for row in components(edges, scratch, few).collect()]
             rows = np.unique(np.concatenate([a, b])).tolist()
             assert sorted(found) == [(row, int(expected[row])) for row in rows]
+
+
+def test_two_passes_at_a_time_are_refused(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", settled([document(0, 1)]), version="nd1")
+    with alone(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass here"):
+        recluster_spark(str(tmp_path / "corpus"), tmp_path / "out", Options(signature_version="nd1"), MASTER)
 
 
 def test_another_signature_version_is_refused(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from neardup.offline.passing import RESULTS
 from neardup.offline.queries import Queries
-from neardup.offline.wording import printable
 from neardup.settings import Settings
+from neardup.wording import printable
 
 state_option: Callable[[Any], Any] = click.option(
     "--state", type=click.Path(path_type=Path), help="Directory with the state; else as set (NEARDUP_STATE)."

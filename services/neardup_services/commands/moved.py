@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from neardup.offline.findings import Moved
-from neardup.offline.wording import printable
+from neardup.wording import printable
 from neardup_services.commands.asking import echo_json, json_option, known, queries_of, state_option
 
 

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from neardup.deployment import corpus_address
 from neardup.offline.corpus import Corpus
-from neardup.offline.index import build_index
 from neardup.offline.options import Options
 from neardup.offline.passing import RESULTS, run_pass
 from neardup.offline.recluster import start_anew
@@ -90,9 +89,7 @@ def _on_spark(address: str, out: Path, options: Options, master: str) -> Report:
         raise click.ClickException(
             f"expected pyspark for this engine: pip install 'neardup[spark]' ({error})"
         ) from error
-    report = recluster_spark(address, out, options, master)
-    build_index(out)
-    return report
+    return recluster_spark(address, out, options, master)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

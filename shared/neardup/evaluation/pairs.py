@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 
 from neardup.errors import InvalidPage, InvalidPair
 from neardup.page import page_from_fields
 from neardup.types import Page
+from neardup.urls import host_of
 
 _MARKUP: Final = re.compile(r"\s*<(?:!doctype\b|!--|\?xml\b|[a-z][a-z0-9:-]*[\s/>])", re.IGNORECASE)
 _COMPRESSED: Final = ".gz"
@@ -107,12 +107,9 @@ def _side(fields: dict[str, Any], side: str, unnamed: str) -> tuple[Page, str | 
 
 
 def _same_host(a: str | None, b: str | None) -> bool | None:
-    if a is None or b is None:
-        return None
-    try:
-        return urlsplit(a).hostname == urlsplit(b).hostname
-    except ValueError:  # a malformed address: which host it names is anyone's guess
-        return None
+    hosts = [None if url is None else host_of(url) for url in (a, b)]
+    # Without a url, or with one that cannot be read, which host it is is anyone's guess.
+    return None if None in hosts else hosts[0] == hosts[1]
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[int]:

@@ -93,9 +93,10 @@ def lead(
     """For each row the first document of its cluster.
 
     Documents are taken as they stand in `order`. Each joins, among the clusters of its neighbours that were taken
-    before, the one whose first document it resembles most, if that is by the threshold or more (at equality the earlier
-    one); else it begins a cluster. Row r has the neighbours from starts[r] to starts[r + 1], each edge both ways, and
-    the sketch that begins at word_starts[r]. Rows that are not in `order` are not looked at, and lead themselves.
+    before, one whose first document is a neighbour itself or resembles it by the threshold or more: the one that it
+    resembles most, at equality the earlier one. If there is none, it begins a cluster. Row r has the neighbours from
+    starts[r] to starts[r + 1], each edge both ways, and the sketch that begins at word_starts[r]. Rows that are not in
+    `order` are not looked at, and lead themselves.
     """
     rows = starts.size - 1
     leader = np.arange(rows).astype(np.uint32)
@@ -110,12 +111,15 @@ def lead(
             if place[neighbours[i]] < 0:
                 continue
             first = np.int64(leader[neighbours[i]])
-            if asked[first] == row:
+            # Edges need not be by sketches: a first document that has one is asked for, whoever asked before.
+            is_neighbour = first == np.int64(neighbours[i])
+            if asked[first] == row and not is_neighbour:
                 continue
             asked[first] = row
             equal = equal_bytes(sketch, words[word_starts[first] : word_starts[first + 1]])
+            if not is_neighbour and resemblance(equal, mips_length(sketch)) < threshold:
+                continue
             if equal > most or (equal == most and place[first] < place[best]):
                 best, most = first, equal
-        if most >= 0 and resemblance(most, mips_length(sketch)) >= threshold:
-            leader[row] = best
+        leader[row] = best
     return leader

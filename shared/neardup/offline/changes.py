@@ -19,10 +19,10 @@ from typing import Final
 
 from neardup.decision import Thresholds
 from neardup.offline.gathered import Gathered
-from neardup.offline.hosts import host_of
 from neardup.offline.index_reader import Entry
 from neardup.offline.likening import liken
 from neardup.types import Relation
+from neardup.urls import host_or_url
 
 TENTHS: Final = 10
 
@@ -112,7 +112,7 @@ def summarise(
         history = history_of(documents, list(some), thresholds)
         if len(history.versions) < 2:  # another url has the same hash
             continue
-        host = host_of(url)
+        host = host_or_url(url)
         urls[host] += 1
         versions[host] += len(history.versions)
         for version in history.versions[1:]:

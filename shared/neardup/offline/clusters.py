@@ -1,7 +1,8 @@
 """Clusters: documents around a first one, under one of two rules.
 
-`representative`: in the order of all pages a document joins, among the clusters of its earlier neighbours, the one
-whose first document it resembles most, if it resembles it enough; else it begins one. What a cluster is depends on
+`representative`: in the order of all pages a document joins, among the clusters of its earlier neighbours whose first
+document it resembles enough or has an edge with (by spots, too), the one whose first document it resembles most; else
+it begins one. What a cluster is depends on
 earlier documents only, and a chain of documents, each like the next, does not become one cluster.
 
 `transitive`: whatever edges connect is one cluster.

@@ -10,6 +10,7 @@ A document may still be in several files: the stream may say it again after a cr
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import fsspec
@@ -126,46 +127,44 @@ class Corpus:
 
     def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
         """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
-        path = f"{self._root}/{file.name}"
-        try:
-            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
-                self._check(path, parquet)
-                yield from parquet.iter_batches(1 << 14, columns=list(columns))
-        except _ERRORS as error:
-            raise _altered(path, error) from error
+        with self._opened(file) as (parquet, _):
+            yield from parquet.iter_batches(1 << 14, columns=list(columns))
 
     def signature_version(self, file: CorpusFile) -> str:
         """The one of all sketches in a file."""
-        path = f"{self._root}/{file.name}"
-        try:
-            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
-                return self._check(path, parquet)
-        except _ERRORS as error:
-            raise _altered(path, error) from error
+        with self._opened(file) as (_, signature):
+            return signature
 
     def documents(self, file: CorpusFile) -> int:
         """Rows of a file. Raises StateError."""
+        with self._opened(file) as (parquet, _):
+            return int(parquet.metadata.num_rows)
+
+    @contextmanager
+    def _opened(self, file: CorpusFile) -> Iterator[tuple[pyarrow.parquet.ParquetFile, str]]:
+        """A file, and the signature version of its sketches."""
         path = f"{self._root}/{file.name}"
         try:
-            with self._system.open(path, "rb") as stream, _opened(stream) as parquet:
-                self._check(path, parquet)
-                return int(parquet.metadata.num_rows)
+            with self._system.open(path, "rb") as stream, _parquet(stream) as parquet:
+                yield parquet, _checked(path, parquet)
         except _ERRORS as error:
             raise _altered(path, error) from error
 
-    def _check(self, path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
-        found = parquet.schema_arrow.metadata or {}
-        version: str = found.get(_VERSION_KEY, b"").decode()
-        signature: str = found.get(_SIGNATURE_KEY, b"").decode()
-        if version != VERSION or not signature:
-            raise WrongState(f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}")
-        missing = set(SCHEMA.names) - set(parquet.schema_arrow.names)
-        if missing:
-            raise CorruptState(f"{path}: expected the columns of documents, {', '.join(sorted(missing))} are missing")
-        return signature
+
+def _checked(path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
+    """The signature version that a file of a corpus says it has."""
+    found = parquet.schema_arrow.metadata or {}
+    version: str = found.get(_VERSION_KEY, b"").decode()
+    signature: str = found.get(_SIGNATURE_KEY, b"").decode()
+    if version != VERSION or not signature:
+        raise WrongState(f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}")
+    missing = set(SCHEMA.names) - set(parquet.schema_arrow.names)
+    if missing:
+        raise CorruptState(f"{path}: expected the columns of documents, {', '.join(sorted(missing))} are missing")
+    return signature
 
 
-def _opened(source: Any) -> pyarrow.parquet.ParquetFile:
+def _parquet(source: Any) -> pyarrow.parquet.ParquetFile:
     """Raises, when it is read, where a page is not as it was written."""
     return pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
 

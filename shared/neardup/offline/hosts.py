@@ -1,31 +1,23 @@
 """The hosts that documents come from."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.offline.gathered import Gathered
 from neardup.offline.report import Host
+from neardup.urls import host_or_url
 
 _MOST: Final = 20
 """Hosts that are listed."""
-
-
-def host_of(url: str) -> str:
-    """In lower case; what cannot be read is its own host."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url
 
 
 def with_most_duplicates(documents: Gathered, duplicates: NDArray[np.bool_]) -> list[Host]:
     """Hosts with duplicates, those with most first."""
     numbers: dict[str, int] = {}
     hosts = np.array(
-        [numbers.setdefault(host_of(documents.url(row)), len(numbers)) for row in range(len(documents))], np.int64
+        [numbers.setdefault(host_or_url(documents.url(row)), len(numbers)) for row in range(len(documents))], np.int64
     )
     total = np.bincount(hosts, minlength=len(numbers))
     found = np.bincount(hosts[duplicates], minlength=len(numbers))

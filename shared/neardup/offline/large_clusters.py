@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from neardup.offline.copies import Copies
 from neardup.offline.gathered import Gathered
 from neardup.offline.grouping import first_of_each
-from neardup.offline.hosts import host_of
 from neardup.packed_sketch import sample_values
+from neardup.urls import host_or_url
 
 _LOOKED_AT: Final = 10_000
 """Documents of a cluster, the first ones by row, that hosts and shingles are counted of."""
@@ -33,7 +33,7 @@ def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32]
 
 def _warning(documents: Gathered, copies: Copies, members: NDArray[np.int64], first: int) -> str:
     some = members[:_LOOKED_AT]
-    [(host, of_host)] = Counter(host_of(documents.url(row)) for row in some.tolist()).most_common(1)
+    [(host, of_host)] = Counter(host_or_url(documents.url(row)) for row in some.tolist()).most_common(1)
     samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]
     name = documents.document(first)
     said = f"cluster {name} has {members.size:,} documents, {of_host / some.size:.0%} of them from {host}"

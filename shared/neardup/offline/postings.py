@@ -71,7 +71,7 @@ class Postings:
         self._load()
 
     def partition(self, number: int) -> NDArray[np.uint64]:
-        """The postings of a partition, sorted; mapped, not read."""
+        """The postings of a partition, sorted."""
         return self._run.partition(number)
 
     def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -20,6 +20,7 @@ from neardup.log import Output
 from neardup.topics import Topics
 from neardup.types import Kind, PageRef, Relation, Verdict
 from neardup.verdict import write_verdict
+from neardup.wording import rounded
 
 FOUND_BY: Final = ("offline",)
 PUBLISHED: Final = "published"
@@ -120,19 +121,15 @@ def _verdict(row: dict[str, Any], signature_version: str) -> Verdict:
     return Verdict(
         url=row["url"],
         document=row["document"],
-        fetched_at=None,
+        fetched_at=row["fetched_at"],
         verdict=Kind.UNIQUE if first is None else Kind.DUPLICATE,
         revision=row["revision"],
         duplicate_of=first,
         relation=None if row["relation"] is None else Relation(row["relation"]),
         same_url=first is not None and first.url == row["url"],
-        resemblance=_rounded(row["resemblance"]),
-        containment=_rounded(row["containment"]),
+        resemblance=rounded(row["resemblance"]),
+        containment=rounded(row["containment"]),
         found_by=FOUND_BY,
         first_of_group=first,
         signature_version=signature_version,
     )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

@@ -18,12 +18,14 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import FILE, HOW_TO_MAKE, Entry, IndexReader
 from neardup.offline.likening import liken
 from neardup.offline.options import Options
+from neardup.offline.postings import Postings
 from neardup.offline.recluster import gathered, source_directory
-from neardup.offline.similar import Postings, check_signatures, similar_rows
+from neardup.offline.similar import check_signatures, similar_rows
 from neardup.offline.sources import ShingleSource
 from neardup.settings import Settings
 from neardup.signature import Choices, Signatures
 from neardup.types import Page, PageRef
+from neardup.wording import rounded
 
 MOST_URLS: Final = 100
 """Of a cluster or a containment, so many are told unless more are asked for."""
@@ -121,8 +123,8 @@ class Queries:
                     entry.cluster_size,
                     each.relation,
                     round(each.resemblance, 4),
-                    _rounded(each.text_in_document),
-                    _rounded(each.document_in_text),
+                    rounded(each.text_in_document),
+                    rounded(each.document_in_text),
                 )
                 for entry, each in found
                 # Postings may have documents of a pass whose index is not made yet, and such as are no longer kept.
@@ -143,7 +145,7 @@ class Queries:
         relation, resemblance = None, None
         if last.row >= 0:
             relation, resemblance = liken(self._open().documents, last, other, self._thresholds)
-        found = Found(other.url, other.document, other.fetched_at, relation, _rounded(resemblance))
+        found = Found(other.url, other.document, other.fetched_at, relation, rounded(resemblance))
         later = (other.fetched, other.id) > (last.fetched, last.id)
         return Moved(url, last.document, last.fetched_at, later, found)
 
@@ -196,7 +198,3 @@ def _member(entry: Entry) -> Member:
 
 def _held(found: Iterable[tuple[float, Entry]]) -> list[Held]:
     return [Held(entry.url, entry.document, round(containment, 4)) for containment, entry in found]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

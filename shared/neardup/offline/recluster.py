@@ -1,6 +1,6 @@
 """The offline pass on one machine: gathers what is new in the corpus, and runs over it.
 
-    <directory>/clusters.parquet ...     the results, and report.json
+    <directory>/clusters.parquet ...     the results, report.json and report.html
     <directory>/work/run.json            the run that was begun last
     <directory>/work/gathered/           the documents
     <directory>/work/sources/NAME/       what a source of pairs keeps
@@ -9,31 +9,27 @@
 A run that was cut off is finished, from where it was, before more documents are gathered.
 """
 
-import fcntl
-import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from neardup.errors import StateError, WrongState
+from neardup.errors import WrongState
 from neardup.offline import run_file
 from neardup.offline.corpus import Corpus
-from neardup.offline.durable import write_text
 from neardup.offline.gathered import Gathered, gather
 from neardup.offline.options import Options
 from neardup.offline.pairs import PairSource
 from neardup.offline.phases import Progress
 from neardup.offline.report import Phase, Report
+from neardup.offline.report_files import write_report
+from neardup.offline.results_lock import LOCK, alone
 from neardup.offline.run import Run
 
-REPORT: Final = "report.json"
-_WORK: Final = "work"
-_LOCK: Final = "lock"
+WORK: Final = "work"
 
 
 def recluster(
@@ -50,9 +46,8 @@ def recluster(
     """
     assert [source.name for source in sources] == list(options.pair_sources)
     begun = time.perf_counter()
-    work = directory / _WORK
-    work.mkdir(parents=True, exist_ok=True)
-    with _alone(work):
+    work = directory / WORK
+    with alone(work):
         last = run_file.load(work, options)
         known = 0 if last is None else last.rows
         phases: list[Phase] = []
@@ -70,7 +65,7 @@ def recluster(
         phases += [gathering, *report.phases]
         seconds = time.perf_counter() - begun
         report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
-        write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
+        write_report(directory, report)
         return report
 
 
@@ -79,38 +74,25 @@ def start_anew(directory: Path) -> None:
 
     The results stay until there are new ones: what they say against the stream is where its revisions go on.
     """
-    work = directory / _WORK
+    work = directory / WORK
     if not work.exists():
         return
-    with _alone(work):
+    with alone(work):
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != _LOCK:
+            elif path.name != LOCK:
                 path.unlink()
 
 
 def gathered(directory: Path) -> Gathered:
     """The documents that the last run in a directory worked on. Raises StateError."""
-    return Gathered(directory / _WORK / "gathered")
+    return Gathered(directory / WORK / "gathered")
 
 
 def source_directory(directory: Path, name: str) -> Path:
     """Where a source of pairs keeps what it needs for the next run."""
-    return directory / _WORK / "sources" / name
-
-
-@contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Holds a lock that ends with the process, however it ends."""
-    with (work / _LOCK).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StateError(
-                f"{work}: expected to be the only pass here, another one is running: wait for it"
-            ) from error
-        yield
+    return directory / WORK / "sources" / name
 
 
 def _check_signatures(documents: Gathered, options: Options) -> None:

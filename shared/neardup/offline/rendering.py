@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from neardup.offline.report import Report
 from neardup.offline.report_page import html
-from neardup.offline.wording import bytes_in_words, printable, seconds_in_words
+from neardup.wording import bytes_in_words, printable, seconds_in_words
 
 __all__ = ["as_json", "html", "text"]
 

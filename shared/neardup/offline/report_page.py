@@ -10,7 +10,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from neardup.offline.report import Report
-from neardup.offline.wording import bytes_in_words, printable, seconds_in_words, shortened
+from neardup.wording import bytes_in_words, printable, seconds_in_words, shortened
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --bar: #4477aa; --part: #cc6677; --quiet: #777 }

@@ -41,6 +41,7 @@ OVERTURNED: Final = pyarrow.schema(
     {
         "document": pyarrow.string(),
         "url": pyarrow.string(),
+        "fetched_at": pyarrow.string(),
         "revision": pyarrow.int64(),
         "relation": pyarrow.string(),
         "duplicate_of": pyarrow.string(),

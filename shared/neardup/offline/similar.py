@@ -5,7 +5,7 @@ document's own modulus however long the text is; two samples would have to be co
 two, which leaves few shingles of a short document. Where the sample is the whole document, nothing is estimated.
 """
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from neardup.errors import NotClustered, WrongState
 from neardup.kernels.shingling import common
 from neardup.offline.gathered import Gathered
 from neardup.offline.index_reader import HOW_TO_MAKE
+from neardup.offline.postings import Postings
 from neardup.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
 from neardup.shingles import shingles_of
 from neardup.signature import Signatures, Sketches
@@ -29,13 +30,6 @@ _RELATIONS: Final = (*map(str, Relation), CONTAINS, None)
 _VERIFIED: Final = 200
 """Documents compared beyond those asked for: which are the best is only estimated before."""
 _EXPONENTS: Final = 64
-
-
-class Postings(Protocol):
-    """Which kept documents have which shingles in their samples."""
-
-    def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(place in the keys, row) of every document that has one of them, and perhaps of some that have none."""
 
 
 class SimilarRow(NamedTuple):

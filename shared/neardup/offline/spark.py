@@ -3,16 +3,14 @@
 A run is always one over everything: what it keeps is for itself, and is deleted at the end. Results are single files,
 put together by the driver from what Spark wrote, a batch at a time; nothing else that grows with the corpus goes there.
 
-    <directory>/clusters.parquet ...     the results, and report.json
+    <directory>/clusters.parquet ...     the results, index, report.json and report.html
     <directory>/spark/                   what the steps of a run that is going on have found
 """
 
-import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +21,13 @@ from pyspark.sql import functions as F
 
 from neardup.offline.clusters import TRANSITIVE
 from neardup.offline.corpus import Corpus
-from neardup.offline.durable import write_text
+from neardup.offline.index import build_index
 from neardup.offline.options import Options
-from neardup.offline.recluster import REPORT
+from neardup.offline.recluster import WORK
 from neardup.offline.report import Phase, Report
+from neardup.offline.report_files import write_report
 from neardup.offline.results import CLUSTERS, CONTAINED, EDGES, OVERTURNED
+from neardup.offline.results_lock import alone
 from neardup.offline.spark_clusters import contained_of, members_of, name_of, near_pairs, overturned_of, revised
 from neardup.offline.spark_components import components
 from neardup.offline.spark_copies import find_copies
@@ -46,18 +46,20 @@ _SCRATCH: Final = "spark"
 def recluster_spark(corpus_root: str, directory: Path, options: Options, master: str = "local[*]") -> Report:
     """Cluster all documents of the corpus, and write the results to the directory. May block for long.
 
-    Both must mean the same to all machines of the master. Raises StateError when the corpus cannot be read or has
-    another signature version than the options say, SettingsError when Spark cannot start.
+    Both must mean the same to all machines of the master. Raises StateError when another pass is running there, or when
+    the corpus cannot be read or has another signature version than the options say, SettingsError when Spark cannot
+    start.
     """
     check_signatures(Corpus(corpus_root), options.signature_version)
     scratch = directory.absolute() / _SCRATCH
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    try:
-        with spark_session(master, scratch, options.memory_bytes) as session:
-            return _Run(session, corpus_root, directory, Scratch(session, scratch), options).go()
-    finally:
+    with alone(directory / WORK):
         shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        try:
+            with spark_session(master, scratch, options.memory_bytes) as session:
+                return _Run(session, corpus_root, directory, Scratch(session, scratch), options).go()
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Run:
@@ -102,6 +104,8 @@ class _Run:
             self._write("contained", CONTAINED, _contained(contained, names))
             self._write("edges", EDGES, _edges(edges, names, options.pair_sources))
             self._write("overturned", OVERTURNED, _overturned(said, likeness))
+        with self._phase("index"):
+            build_index(self._directory)
         with self._phase("report"):
             documents_counted = counts_of_documents(members, connected)
             pairs_counted = counts_of_pairs(held, options.pair_sources)
@@ -119,7 +123,7 @@ class _Run:
             **documents_counted,
             **pairs_counted,
         )
-        write_text(self._directory / REPORT, json.dumps(asdict(report), indent=1))
+        write_report(self._directory, report)
         return report
 
     def _leaders(self, connected: DataFrame, edges: DataFrame, sketches: DataFrame) -> DataFrame:

@@ -78,13 +78,14 @@ def contained_of(verified: DataFrame) -> DataFrame:
 
 
 def overturned_of(members: DataFrame, contained: DataFrame) -> DataFrame:
-    """(row, document, url, relation, duplicate_of, duplicate_of_url, a, b) of duplicates that the stream called unique.
+    """(row, document, url, fetched_at, relation, duplicate_of, duplicate_of_url, a, b) of duplicates that the stream
+    called unique.
 
     `a` and `b`: the rows that were compared. Of several earlier documents that hold one that is alone, the one that
     holds most counts; among equals the first.
     """
     unique = members.where("verdict is null").withColumn("document", name_of("partition", "offset"))
-    said = ("row", "document", "url")
+    said = ("row", "document", "url", "fetched_at")
     in_clusters = unique.where("row != first.row").select(
         *said,
         "relation",
@@ -117,7 +118,7 @@ def revised(found: DataFrame, before: DataFrame | None, documents: DataFrame) ->
     """
     if before is None:
         return found.withColumn("revision", F.lit(FIRST_REVISION).cast("long"))
-    named = documents.select("row", name_of("partition", "offset").alias("document"), "url")
+    named = documents.select("row", name_of("partition", "offset").alias("document"), "url", "fetched_at")
     old = before.select(
         "document", *(F.col(name).alias(f"old_{name}") for name in ("revision", "relation", "duplicate_of"))
     )
@@ -125,5 +126,5 @@ def revised(found: DataFrame, before: DataFrame | None, documents: DataFrame) ->
         F.col("old_duplicate_of")
     )
     revision = F.coalesce("old_revision", F.lit(FIRST_REVISION - 1).cast("long")) + F.when(same, 0).otherwise(1)
-    said = found.drop("row", "url").join(old, "document", "full").withColumn("revision", revision)
+    said = found.drop("row", "url", "fetched_at").join(old, "document", "full").withColumn("revision", revision)
     return said.join(named, "document").drop("old_revision", "old_relation", "old_duplicate_of")

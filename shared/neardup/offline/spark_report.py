@@ -9,11 +9,11 @@ import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from neardup.offline.hosts import host_of
 from neardup.offline.report import Host
 from neardup.offline.spark_edges import found_by
 from neardup.offline.spark_sketches import sketches_of
 from neardup.packed_sketch import sample_values
+from neardup.urls import host_or_url
 
 _MOST_HOSTS: Final = 20
 _MOST_WARNINGS: Final = 100
@@ -62,7 +62,7 @@ def _hosts(members: DataFrame) -> list[Host]:
 
 def _named(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
     for batch in batches:
-        hosts = pyarrow.array([host_of(url) for url in batch.column("url").to_pylist()], pyarrow.string())
+        hosts = pyarrow.array([host_or_url(url) for url in batch.column("url").to_pylist()], pyarrow.string())
         yield pyarrow.RecordBatch.from_arrays([hosts, batch.column("duplicate")], ["host", "duplicate"])
 
 
@@ -79,7 +79,7 @@ def warnings_of(members: DataFrame, sketches: DataFrame, most: int) -> list[str]
 def _warning(members: pyarrow.Table) -> pyarrow.Table:
     members = members.sort_by("row")
     size, name = members.column("cluster_size")[0].as_py(), members.column("name")[0].as_py()
-    [(host, of_host)] = Counter(map(host_of, members.column("url").to_pylist())).most_common(1)
+    [(host, of_host)] = Counter(map(host_or_url, members.column("url").to_pylist())).most_common(1)
     said = f"cluster {name} has {size:,} documents, {of_host / len(members):.0%} of them from {host}"
     compared = members.column("sketch").drop_null().combine_chunks()
     samples = [sample_values(sketch)[1] for sketch in sketches_of(compared)]

@@ -106,6 +106,7 @@ def write_overturned(directory: Path, documents: Gathered, copies: Copies, said:
         return [
             _names(documents, row),
             [documents.url(each) for each in row.tolist()],
+            [documents.fetched_at(each) for each in row.tolist()],
             said.revision[rows],
             pyarrow.array(_RELATIONS[relation], mask=nothing),
             pyarrow.array(_names(documents, target).to_numpy(zero_copy_only=False), mask=nothing),

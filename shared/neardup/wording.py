@@ -26,3 +26,8 @@ def seconds_in_words(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def rounded(value: float | None) -> float | None:
+    """An estimate, to the digits that it may have."""
+    return None if value is None else round(value, 4)

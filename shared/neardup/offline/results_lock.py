@@ -1,0 +1,25 @@
+"""One pass at a time in a directory of results, whichever engine runs it."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from neardup.errors import StateError
+
+LOCK: Final = "lock"
+
+
+@contextmanager
+def alone(work: Path) -> Iterator[None]:
+    """Holds a lock that ends with the process, however it ends. Raises StateError if another one holds it."""
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateError(
+                f"{work}: expected to be the only pass here, another one is running: wait for it"
+            ) from error
+        yield
