@@ -18,8 +18,8 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from neardup.decision import Thresholds
+from neardup.hosts import host_of
 from neardup.offline.gathered import Gathered
-from neardup.offline.hosts import host_of
 from neardup.offline.index_reader import Entry
 from neardup.offline.likening import liken
 from neardup.types import Relation

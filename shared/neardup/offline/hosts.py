@@ -1,24 +1,16 @@
 """The hosts that documents come from."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.hosts import host_of
 from neardup.offline.gathered import Gathered
 from neardup.offline.report import Host
 
 _MOST: Final = 20
 """Hosts that are listed."""
-
-
-def host_of(url: str) -> str:
-    """In lower case; what cannot be read is its own host."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url
 
 
 def with_most_duplicates(documents: Gathered, duplicates: NDArray[np.bool_]) -> list[Host]:

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.hosts import host_of
 from neardup.offline.copies import Copies
 from neardup.offline.gathered import Gathered
 from neardup.offline.grouping import first_of_each
-from neardup.offline.hosts import host_of
 from neardup.packed_sketch import sample_values
 
 _LOOKED_AT: Final = 10_000

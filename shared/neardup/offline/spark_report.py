@@ -9,7 +9,7 @@ import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from neardup.offline.hosts import host_of
+from neardup.hosts import host_of
 from neardup.offline.report import Host
 from neardup.offline.spark_edges import found_by
 from neardup.offline.spark_sketches import sketches_of
