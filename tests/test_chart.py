@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from neardup.chart import Series, svg_of
+from neardup.chart import Series, round_steps, svg_of
 
 
 @pytest.mark.parametrize("drawn", ["line", "dots", "bars"])
@@ -24,3 +24,17 @@ def test_a_chart_is_well_formed(drawn: str) -> None:
 
 def test_one_point_is_enough() -> None:
     ElementTree.fromstring(svg_of([Series("", [(1.0, 0.0)])], title="", across="", up=""))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (0.0, 32.0, [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0]),
+        (-4.0, 4.0, [-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0]),
+        (3.0, 3.0, [3.0]),
+        (0.0, 0.077, [0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]),
+    ],
+)
+def test_axes_are_labelled_with_round_numbers(low: float, high: float, expected: list[float]) -> None:
+    assert round_steps(low, high) == pytest.approx(expected)

@@ -179,3 +179,25 @@ def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
     ]  # fmt: skip
     result = score(verdicts, truths)
     assert (result.total.precision, result.total.recall) == (1.0, 1.0)
+
+
+def test_same_host_and_cross_host_are_told_apart() -> None:
+    def at(host: str, number: int, of: int | None = None) -> Truth:
+        return Truth(
+            f"https://{host}.example/{number}", number, "", "ad" if of is not None else "original", of, of is not None
+        )
+
+    def said(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:
+        url = f"https://{host}.example/{number}"
+        if of is None:
+            return Verdict(url, f"0:{number}", "", Kind.UNIQUE, 0)
+        earlier = PageRef(f"https://{of[0]}.example/{of[1]}", f"0:{of[1]}")
+        return Verdict(url, f"0:{number}", "", Kind.DUPLICATE, 0, earlier, Relation.NEAR)
+
+    truths = [at("a", 0), at("a", 1, 0), at("b", 2, 0), at("b", 3), at("a", 4)]
+    verdicts = [said("a", 0), said("a", 1, ("a", 0)), said("b", 2), said("b", 3, ("b", 2)), said("a", 4)]
+    result = score(verdicts, truths)
+    assert result.hosts == {
+        "same host": Tally(pages=2, duplicates=1, found=1, false_alarms=1),
+        "cross host": Tally(pages=1, duplicates=1),
+    }

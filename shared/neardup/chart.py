@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil, floor, log10
 from typing import Final, Literal
 
 WIDTH: Final = 640
@@ -10,6 +11,9 @@ HEIGHT: Final = 400
 MARGIN: Final = 60
 _COLOURS: Final = ("steelblue", "firebrick", "seagreen", "darkorange")
 _TICKS: Final = 8
+_LEGEND: Final = 46
+_LETTER: Final = 7
+"""The width of a letter, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,15 @@ def svg_of(
         f'<text x="16" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 16 {HEIGHT / 2})">'
         f"{escape(up)}</text>",
     ]
-    for x in _ticks(sorted(set(xs))):
-        parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{base + 18}" text-anchor="middle">{x:.3g}</text>')
-    for step in range(5):
-        y = highest * step / 4
-        parts.append(f'<text x="{MARGIN - 6}" y="{place(left, y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>')
+    for x in sorted(set(xs)) if len(set(xs)) <= _TICKS else round_steps(left, right):
+        at = place(x, 0)[0]
+        parts.append(f'<path d="M{at:.1f},{base} v5" stroke="black"/>')
+        parts.append(f'<text x="{at:.1f}" y="{base + 18}" text-anchor="middle">{x:.3g}</text>')
+    for y in round_steps(0.0, highest):
+        at = place(left, y)[1]
+        parts.append(f'<path d="M{MARGIN},{at:.1f} H{end}" stroke="lightgrey" stroke-width="0.5"/>')
+        parts.append(f'<text x="{MARGIN - 6}" y="{at + 4:.1f}" text-anchor="end">{y:.6g}</text>')
+    legend_at = float(MARGIN)
     for number, each in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
         placed = [place(x, y) for x, y in each.points]
@@ -60,8 +68,10 @@ def svg_of(
             for (_, y), (at_x, at_y) in zip(each.points, placed, strict=True):
                 parts.append(f'<text x="{at_x:.1f}" y="{at_y - 10:.1f}" text-anchor="middle">{y:.2f}</text>')
         if len(series) > 1:
-            at = MARGIN + 16 * number
-            parts.append(f'<text x="{end}" y="{at}" text-anchor="end" fill="{colour}">{escape(each.name)}</text>')
+            # Above the axes, where no point hides it.
+            parts.append(f'<circle cx="{legend_at:.0f}" cy="{_LEGEND - 4}" r="4" fill="{colour}"/>')
+            parts.append(f'<text x="{legend_at + 9:.0f}" y="{_LEGEND}" fill="{colour}">{escape(each.name)}</text>')
+            legend_at += 30 + _LETTER * len(each.name)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -77,8 +87,10 @@ def _drawn(each: Series, placed: list[tuple[float, float]], colour: str, base: i
     return [f'<polyline points="{line}" fill="none" stroke="{colour}"/>', *dots]
 
 
-def _ticks(xs: list[float]) -> list[float]:
-    """Where the axis is labelled: at the points themselves if they are few, else at even steps."""
-    if len(xs) <= _TICKS:
-        return xs
-    return [xs[0] + step * (xs[-1] - xs[0]) / _TICKS for step in range(_TICKS + 1)]
+def round_steps(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten between two numbers: at most as many as an axis has room for."""
+    rough = (high - low) / _TICKS or 1.0
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - 1e-9))
+    first = ceil(low / step - 1e-9)
+    return [round(number * step, 10) for number in range(first, floor(high / step + 1e-9) + 1)]

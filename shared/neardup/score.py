@@ -3,6 +3,9 @@
 A page counts as *found* when its last verdict says duplicate and points into the right group: the pages that descend
 from one first page, and the pages that hold one of them whole. A verdict that points into another group is a false
 alarm, and the page is missed as well. Borderline pages and those that should be skipped are not scored.
+
+Same-host and cross-host are told apart, too: a duplicate by the host of the page that it truly repeats, a false alarm
+by that of the page it was said to repeat.
 """
 
 from collections.abc import Iterable
@@ -12,8 +15,11 @@ from typing import Final
 from neardup.errors import InvalidTruth, InvalidVerdict
 from neardup.sample.truth import Truth
 from neardup.types import Kind, Verdict
+from neardup.urls import host_or_url
 
 ALL: Final = "all"
+SAME_HOST: Final = "same host"
+CROSS_HOST: Final = "cross host"
 
 
 @dataclass(slots=True)
@@ -42,11 +48,15 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came out. `kinds` has an entry for each kind that was scored; `not_scored` counts the other pages."""
+    """What came out. `kinds` has an entry for each kind that was scored; `not_scored` counts the other pages.
+
+    `hosts` has an entry for duplicates and false alarms on one host, and one for those across two.
+    """
 
     total: Tally = field(default_factory=Tally)
     kinds: dict[str, Tally] = field(default_factory=dict)
     not_scored: int = 0
+    hosts: dict[str, Tally] = field(default_factory=dict)
 
 
 def score(verdicts: Iterable[Verdict], truths: Iterable[Truth]) -> Score:
@@ -64,14 +74,18 @@ def score(verdicts: Iterable[Verdict], truths: Iterable[Truth]) -> Score:
     by_number = {numbers[document]: verdict for document, verdict in last.items()}
     groups = [_groups(truth, known) for truth in known]
 
-    total, kinds, not_scored = Tally(), dict[str, Tally](), 0
+    total, kinds, hosts, not_scored = Tally(), dict[str, Tally](), dict[str, Tally](), 0
     for truth in known:
         if truth.skipped or truth.duplicate is None:
             not_scored += 1
             continue
         given = by_number.get(truth.number)
         target = _target(given, numbers) if given is not None and given.verdict is Kind.DUPLICATE else None
-        for tally in (total, kinds.setdefault(truth.kind, Tally())):
+        tallies = [total, kinds.setdefault(truth.kind, Tally())]
+        other = truth.duplicate_of if truth.duplicate else target
+        if other is not None:
+            tallies.append(hosts.setdefault(_hosts(truth, known[other]), Tally()))
+        for tally in tallies:
             tally.pages += 1
             tally.without_verdict += given is None
             if truth.duplicate:
@@ -82,7 +96,11 @@ def score(verdicts: Iterable[Verdict], truths: Iterable[Truth]) -> Score:
                     tally.wrong_group += not right
             elif target is not None:
                 tally.false_alarms += 1
-    return Score(total, kinds, not_scored)
+    return Score(total, kinds, not_scored, hosts)
+
+
+def _hosts(page: Truth, other: Truth) -> str:
+    return SAME_HOST if host_or_url(page.url) == host_or_url(other.url) else CROSS_HOST
 
 
 def _numbered(truths: Iterable[Truth]) -> list[Truth]:

@@ -23,7 +23,8 @@ def test_one_object_for_programs(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     body = json.loads(done.output)
     assert body["verdict"]["f1"]["value"] == 1
-    assert [each["threshold"] for each in body["alone"][0]["curve"]][:4] == [0, 1, 2, 3]
+    (simhash,) = [each for each in body["alone"] if each["name"] == "simhash"]
+    assert [each["threshold"] for each in simhash["curve"]][:4] == [0, 1, 2, 3]
 
 
 def test_few_pairs_say_so(tmp_path: Path) -> None:
@@ -48,3 +49,29 @@ def test_presets_cost_what_they_find(tmp_path: Path) -> None:
     assert costs == sorted(costs)
     assert recalls == sorted(recalls)
     assert recalls[0] < recalls[2]
+
+
+def test_a_line_for_every_method_and_a_column_for_every_file(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one.jsonl", lines()), write(tmp_path / "two.jsonl", lines(changes=6, first=50))
+    done = CliRunner().invoke(main, ["evaluate", str(one), str(two), "--table"])
+    assert done.exit_code == 0, done.output
+    head, *rows = done.output.splitlines()
+    assert head.split() == ["F1", "all", "one.jsonl", "two.jsonl"]
+    assert [row.split("  ")[0] for row in rows[:3]] == ["verdict, as set", "verdict, threshold by folds", "simhash"]
+    assert "1.000 (1.00 to 1.00)" in next(row for row in rows if row.startswith("resemblance, exact"))
+
+
+def test_the_recall_of_the_probabilistic_search(tmp_path: Path) -> None:
+    given = str(write(tmp_path / "pairs.jsonl", lines(near=30, changes=3)))
+    done = CliRunner().invoke(main, ["evaluate", given, "--psm"])
+    assert "recall of 24 flips, fitted" in done.output, done.output
+    body = json.loads(CliRunner().invoke(main, ["evaluate", given, "--psm", "--json"]).output)
+    assert [each["k"] for each in body] == sorted(each["k"] for each in body)
+    assert all(0 < each["fitted"] <= 1 for each in body)
+
+
+def test_one_view_at_a_time(tmp_path: Path) -> None:
+    given = str(write(tmp_path / "pairs.jsonl", lines(1, 1)))
+    done = CliRunner().invoke(main, ["evaluate", given, "--psm", "--table"])
+    assert done.exit_code == 2
+    assert "expected one of" in done.output

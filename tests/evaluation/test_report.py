@@ -127,5 +127,5 @@ def test_same_seed_same_figures(pairs: list[Pair], evaluation: Evaluation) -> No
 
 
 def test_each_method_has_a_row_a_threshold(measures: Measures) -> None:
-    for method in methods(measures, Choices()):
+    for method in methods(measures, Settings()):
         assert method.predicted.shape == (method.thresholds.size, len(measures))

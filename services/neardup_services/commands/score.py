@@ -32,7 +32,9 @@ def score(verdicts: Path, truth: Path, as_json: bool) -> None:
     result = score_of(_verdicts_in(verdicts), (each for _, each in truths_in(truth)))
     if as_json:
         kinds = {kind: _fields(tally) for kind, tally in sorted(result.kinds.items())}
-        click.echo(json.dumps({ALL: _fields(result.total), "not_scored": result.not_scored, "kinds": kinds}))
+        hosts = {name: _fields(tally) for name, tally in sorted(result.hosts.items())}
+        body = {ALL: _fields(result.total), "not_scored": result.not_scored, "kinds": kinds, "hosts": hosts}
+        click.echo(json.dumps(body))
     else:
         _print(result)
 
@@ -58,7 +60,8 @@ def _print(result: Score) -> None:
     table = Table(box=None, pad_edge=False)
     for number, head in enumerate(_HEADS):
         table.add_column(head, justify="left" if number == 0 else "right")
-    for kind, tally in [(ALL, result.total), *sorted(result.kinds.items())]:
+    parts = [*sorted(result.hosts.items(), reverse=True), *sorted(result.kinds.items())]
+    for kind, tally in [(ALL, result.total), *parts]:
         counts = (tally.pages, tally.duplicates, tally.found, tally.wrong_group, tally.false_alarms)
         table.add_row(
             kind, *map(str, counts), str(tally.without_verdict), _share(tally.precision), _share(tally.recall)

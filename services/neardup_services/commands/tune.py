@@ -65,7 +65,8 @@ def tune(
     if as_json:
         body = {"settings": values, "probes": tuned.probes, "tried": tuned.tried, "agreed": tuned.agreed}
         figures = {"search": tuned.honest, "before": tuned.before} | ({} if tested is None else {"test": tested})
-        click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()}))
+        by_file = {name: each.as_dict() for name, each in tuned.by_file.items()}
+        click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()} | {"by_file": by_file}))
         return
     click.echo(f"{tuned.tried:,} settings tried; chosen, with the share of folds that agreed:")
     for name, value in values.items():
@@ -73,6 +74,9 @@ def tune(
     click.echo(f"  {tuned.probes} probes a page")
     click.echo(_line("settings as they were, on these pairs", tuned.before))
     click.echo(_line("what the search chooses, on pairs it has not seen", tuned.honest))
+    if len(tuned.by_file) > 1:
+        for name, each in tuned.by_file.items():
+            click.echo(_line(f"  of these in {name}", each))
     if tested is not None:
         click.echo(_line("the settings chosen, on the pairs of --test", tested))
     if tuned.honest.f1.value <= tuned.before.f1.value:

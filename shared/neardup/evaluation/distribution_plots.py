@@ -1,7 +1,7 @@
 """Charts of how fingerprints are spread, after figure 2 of Manku 2007 and figure 1 of Sood 2011."""
 
 from neardup.chart import Series, svg_of
-from neardup.evaluation.distribution import REACH, STEPS, Distribution
+from neardup.evaluation.distribution import BUCKET_BITS, REACH, STEPS, Distribution
 
 
 def plots(found: Distribution) -> dict[str, str]:
@@ -19,15 +19,20 @@ def _leading(found: Distribution) -> str:
             Series("fingerprints", [(float(position), share) for position, share, _ in shares]),
             Series("random", [(float(position), random) for position, _, random in shares]),
         ],
-        title="Leading 1 in the XOR of neighbours",
-        across="position, from the right",
-        up="share",
+        title="Leading 1 in the XOR of neighbouring fingerprints",
+        across="position of the bit, from the right",
+        up="share of neighbours",
     )
 
 
 def _buckets(found: Distribution) -> str:
     counts = [(float(place), float(count)) for place, count in enumerate(found.buckets)]
-    return svg_of([Series("", counts, "bars")], title="Pages in each part of the space", across="bucket", up="pages")
+    return svg_of(
+        [Series("", counts, "bars")],
+        title="Pages in each part of the space",
+        across=f"leading {BUCKET_BITS} bits of the fingerprint",
+        up="pages",
+    )
 
 
 def _weights(found: Distribution) -> str:
@@ -38,6 +43,6 @@ def _weights(found: Distribution) -> str:
             for name, counts in (("weights", found.weights), ("differences of two pages", found.changes))
         ],
         title="Simhash weights",
-        across="root mean squares of a page's weights",
-        up="share",
+        across="weight of a bit, in root mean squares of the page's 64",
+        up="share of bits",
     )

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from neardup.bands import Filter
 from neardup.decision import Thresholds
-from neardup.evaluation.measures import Measures
+from neardup.evaluation.measures import UNKNOWN, Measures
 from neardup.settings import Settings
 from neardup.signature import NO_BANDS, Choices
 
 MOST_BITS: Final = 32
 """Random fingerprints differ in half of 64 bits: larger k is nobody's."""
+VERDICT: Final = "verdict, threshold by folds"
 _SHARES: Final = np.round(np.arange(0.02, 1.001, 0.02), 2)
 
 
@@ -52,21 +53,34 @@ def ruled(measures: Measures, thresholds: Thresholds) -> NDArray[np.bool_]:
     return measures.same | near | (measures.sketch_containment >= thresholds.containment)
 
 
-def methods(measures: Measures, choices: Choices) -> list[Method]:
-    """Every method alone: all pairs compared, no table asked."""
+def methods(measures: Measures, settings: Settings) -> list[Method]:
+    """The verdict at every threshold of resemblance, and every method alone: all pairs compared, no table asked.
+
+    The methods of two measures are what a second sketch, of running text, or both ways of containment could bring.
+    """
+    choices = Choices.of(settings)
 
     def above(name: str, threshold: str, scores: NDArray[np.float64], levels: NDArray[np.float64]) -> Method:
         return Method(name, threshold, levels, scores >= levels[:, None])
 
     bits = np.arange(MOST_BITS + 1)
     bands = choices.bands
+    exact, spots = measures.exact, measures.spots
+    running = np.where(spots == UNKNOWN, exact, spots)  # a page without stop words has no running text of its own
+    is_found, contained = found(measures, Search.of(settings)), settings.contained
+    verdicts = np.array([is_found & ruled(measures, Thresholds(level, contained)) for level in _SHARES.tolist()])
     return [
+        Method(VERDICT, "least", _SHARES, verdicts),
         Method("simhash", "k", bits.astype(float), measures.hamming <= bits[:, None]),
-        above("resemblance, exact", "least", measures.exact, _SHARES),
+        above("resemblance, exact", "least", exact, _SHARES),
         above("resemblance, sketch", "least", measures.sketch, _SHARES),
         above("containment, exact", "least", measures.exact_containment, _SHARES),
         above("filter, r of k groups", "r", measures.groups.astype(float), np.arange(1.0, choices.filter.k + 1)),
-        above("SpotSigs", "least", measures.spots, _SHARES),
+        above("SpotSigs", "least", spots, _SHARES),
+        above("resemblance or SpotSigs", "least", np.maximum(exact, running), _SHARES),
+        above("resemblance and SpotSigs", "least", np.minimum(exact, running), _SHARES),
+        above("mean of resemblance, SpotSigs", "least", (exact + running) / 2, _SHARES),
+        above("mean of resemblance, containment", "least", (exact + measures.exact_containment) / 2, _SHARES),
         above("bands", "shared", measures.shared_bands(bands).astype(float), np.arange(1.0, bands.k + 1)),
         above("super shingles", "shared", measures.supers.astype(float), np.arange(1.0, 9.0)),
     ]

@@ -27,7 +27,7 @@ def _over_k(curve: list[Point]) -> str:
     recall = [(each.threshold, each.recall) for each in curve]
     return svg_of(
         [Series("precision", precision), Series("recall", recall)],
-        title="Precision and recall of simhash", across="k, bits that may differ", up="share", top=1.0,
+        title="Precision and recall of simhash alone", across="k, bits that may differ", up="share", top=1.0,
     )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def _against_hamming(measures: Measures) -> str:
     means = [(float(bits), float(exact[apart == bits].mean())) for bits in np.unique(apart)]
     return svg_of(
         [Series("mean", means), Series("a pair", pairs, "dots")],
-        title="Resemblance against Hamming distance", across="bits that differ", up="resemblance", top=1.0,
+        title="Resemblance against Hamming distance", across="bits that differ, of 64", up="resemblance", top=1.0,
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _s_curve(measures: Measures, bands: Filter) -> str:
             Series(f"promised by {bands.k} bands of {bands.s}", promised),
             Series("measured", hits_by_resemblance(measures.exact, measures.shared_bands(bands) > 0), "dots"),
         ],
-        title="Pairs that share a band", across="resemblance", up="share", top=1.0,
+        title="Pairs that share a band", across="resemblance", up="share of pairs", top=1.0,
     )  # fmt: skip
 
 

@@ -124,8 +124,7 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 
     Raises SettingsError or OverLimit.
     """
-    choices = Choices.of(settings)
-    signatures = Signatures(choices)
+    signatures = Signatures(Choices.of(settings))
     measures = measure(pairs, signatures)
     parts = strata(measures)
 
@@ -155,10 +154,17 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
         judged("found by tables", is_found),
         int((measures.label & ~is_found).sum()),
         int((measures.label & is_found & ~accepted).sum()),
-        [tried(method) for method in methods(measures, choices)],
+        [tried(method) for method in methods(measures, settings)],
         search,
         measures,
     )
+
+
+def settings_quality(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> tuple[Quality, float]:
+    """Of the verdict alone, and the bytes of a sketch on average. Raises SettingsError or OverLimit."""
+    measures = measure(pairs, Signatures(Choices.of(settings)))
+    said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
+    return quality(measures.label, said, measures.group, seed=seed), measures.sketch_bytes
 
 
 def curve_of(measures: Measures, method: Method) -> list[Point]:

@@ -20,6 +20,7 @@ from neardup.evaluation.crossvalidation import choose_best, folds, out_of_fold
 from neardup.evaluation.measures import FAR, Measures, measure
 from neardup.evaluation.methods import Search, found, ruled
 from neardup.evaluation.pairs import Pair, groups_of
+from neardup.evaluation.report import settings_quality
 from neardup.fingerprint import hamming
 from neardup.planning import plan_of
 from neardup.settings import Settings
@@ -81,13 +82,15 @@ class Limits:
 class Tuned:
     """What was chosen, what the search is worth out-of-fold, and what the settings before have on the same pairs.
 
-    `agreed` says in which share of the folds each value was chosen: near 1 it is more than luck.
+    `by_file` is the second for each file of pairs. `agreed` says in which share of the folds each value was chosen:
+    near 1 it is more than luck.
     """
 
     chosen: Variant
     probes: int
     tried: int
     honest: Quality
+    by_file: dict[str, Quality]
     before: Quality
     agreed: dict[str, float]
 
@@ -108,6 +111,7 @@ def tune(
     """
     limits, space = limits or Limits(), space or Space()
     label, group, known = np.array([pair.label for pair in pairs]), np.array(groups_of(pairs)), Variant.of(settings)
+    source = np.array([pair.source for pair in pairs])
     next(folds(label, group, seed=seed))  # its error should come before the slow part
     probes = {both: _probes(settings, *both) for both in product(space.hamming, space.bands)}
     variants = [each for each in space.variants() if probes[each.hamming, each.bands] <= limits.most_probes]
@@ -124,6 +128,10 @@ def tune(
         probes[best.hamming, best.bands],
         len(variants),
         quality(label, honest, group, seed=seed),
+        {
+            name: quality(label[own], honest[:, own], group[own], seed=seed)
+            for name, own in {name: source == name for name in np.unique(source).tolist()}.items()
+        },
         quality(label, predictions.of(known), group, seed=seed),
         {
             name: sum(each[place] == best[place] for each in by_fold) / len(by_fold)
@@ -146,9 +154,7 @@ def require_unseen(pairs: Sequence[Pair], tests: Sequence[Pair]) -> None:
 def held_out(pairs: Sequence[Pair], tests: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Quality:
     """The quality of settings that were tuned on `pairs`, on others. Raises InvalidPair if they share a page."""
     require_unseen(pairs, tests)
-    measures = measure(tests, Signatures(Choices.of(settings)))
-    said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
-    return quality(measures.label, said, measures.group, seed=seed)
+    return settings_quality(tests, settings, seed=seed)[0]
 
 
 class _Predictions:

@@ -12,7 +12,7 @@ from typing import Final
 
 from neardup import metrics
 from neardup.document_batches import Batch
-from neardup.offline.hosts import host_of
+from neardup.urls import host_or_url
 
 _HOSTS: Final = 1000
 _WINDOW: Final = 100_000
@@ -47,7 +47,7 @@ class HostWatch:
         """Count these documents and say which host has lost most."""
         for url, match in zip(batch.columns["url"], batch.matches, strict=True):
             if match is None or match.url != url:
-                self._count(host_of(url), match is not None)
+                self._count(host_or_url(url), match is not None)
         self._prune()
         if self._counted >= self._window:
             self._counted = 0

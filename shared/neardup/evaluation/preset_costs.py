@@ -1,0 +1,58 @@
+"""What each preset costs, next to what it finds: on labelled pairs, and over a made crawl whose truth is known."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from neardup.deduplicator import Deduplicator
+from neardup.evaluation.confusion import Quality
+from neardup.evaluation.pairs import Pair
+from neardup.evaluation.report import Cost, settings_quality
+from neardup.presets import PRESETS
+from neardup.sample.crawl import Sampled
+from neardup.score import score
+from neardup.settings import Settings
+
+_FIRST: Final = 300
+"""Pages that are fed before the clock starts: processes are started and kernels loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PresetCost:
+    """Probes, bytes and time a page, the quality on pairs, and precision and recall over the crawl."""
+
+    preset: str
+    probes: int
+    bytes_per_page: float
+    pages_per_s: float
+    pairs: Quality
+    crawl_precision: float | None
+    crawl_recall: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self) | {"pairs": self.pairs.as_dict()}
+
+
+def preset_costs(pairs: Sequence[Pair], crawl: Sequence[Sampled], *, seed: int = 0) -> list[PresetCost]:
+    """Every preset, the cheapest first. Pages a second are those of the embedded run, on this machine, at this moment.
+
+    Raises SettingsError or OverLimit.
+    """
+    return [_cost(preset, pairs, crawl, seed) for preset in PRESETS]
+
+
+def _cost(preset: str, pairs: Sequence[Pair], crawl: Sequence[Sampled], seed: int) -> PresetCost:
+    settings = Settings.load(preset=preset)
+    quality, sketch_bytes = settings_quality(pairs, settings, seed=seed)
+    cost = Cost.of(settings, sketch_bytes)
+    pages = [made.page for made in crawl]
+    with Deduplicator(settings=settings) as known:
+        verdicts = known.add_all(pages[:_FIRST])
+        start = time.perf_counter()
+        verdicts += known.add_all(pages[_FIRST:])
+        seconds = time.perf_counter() - start
+    scored = score(verdicts, [made.truth for made in crawl]).total
+    speed = max(len(pages) - _FIRST, 0) / seconds
+    return PresetCost(preset, cost.probes, cost.bytes_per_page, speed, quality, scored.precision, scored.recall)

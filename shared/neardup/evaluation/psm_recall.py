@@ -1,0 +1,127 @@
+"""How much of what the exact search finds the probabilistic one finds, on the weights of real pages (Sood 2011 §8.2).
+
+The flip model is fitted to labelled near-duplicates, and tried on others: pairs that share a page stay together.
+Either page of a pair asks for the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import InvalidPair
+from neardup.evaluation.crossvalidation import FOLDS, REPETITIONS
+from neardup.evaluation.pairs import Pair, groups_of
+from neardup.flip_model import MOST_ATTEMPTS, FlipModel, simulated_model
+from neardup.kernels.vosh import attempts_needed
+from neardup.settings import Settings
+from neardup.signature import Choices, Signatures
+
+GOOD: Final = 0.95
+"""The recall that is asked for when flips are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PsmRecall:
+    """Of near-duplicates within k bits, the share that so many flips of the header find, by either model.
+
+    `fitted_flips` and `simulated_flips` are how many find 95% of them.
+    """
+
+    k: int
+    pairs: int
+    header_bits: int
+    flips: int
+    fitted: float
+    simulated: float
+    fitted_flips: int
+    simulated_flips: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """The weights of both pages of some pairs, rows of 64, in the order in which tables count bits."""
+
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    group: NDArray[np.int64]
+
+    @property
+    def apart(self) -> NDArray[np.int64]:
+        """In how many bits the two fingerprints differ."""
+        differing: NDArray[np.int64] = ((self.a >= 0) != (self.b >= 0)).sum(axis=1)
+        return differing
+
+    def those(self, chosen: NDArray[np.bool_]) -> "_Weights":
+        """Some of the pairs."""
+        return _Weights(self.a[chosen], self.b[chosen], self.group[chosen])
+
+
+def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, seed: int = 0) -> list[PsmRecall]:
+    """For each k with enough pairs. Raises InvalidPair when there is none, OverLimit if the limits say so."""
+    weights = _weights_of(pairs, settings)
+    found = []
+    for k in ks:
+        near = weights.those(weights.apart <= k)
+        if np.unique(near.group).size >= FOLDS:
+            found.append(_recall(near, k, settings, seed))
+    if not found:
+        raise InvalidPair(
+            f"expected near-duplicates within {max(ks)} bits that share no page, at least {FOLDS}: too few for a recall"
+        )
+    return found
+
+
+def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
+    fitted: list[NDArray[np.int64]] = []
+    names = np.unique(near.group)
+    rng = np.random.default_rng(seed)
+    for _ in range(REPETITIONS):
+        fold = dict(zip(rng.permutation(names).tolist(), (np.arange(names.size) % FOLDS).tolist(), strict=True))
+        of_pair = np.array([fold[each] for each in near.group.tolist()])
+        for number in range(FOLDS):
+            others, own = near.those(of_pair != number), near.those(of_pair == number)
+            fitted.append(_attempts(FlipModel.fit(others.a, others.b), own, k, settings.header_bits))
+    by_fold, simulated = np.concatenate(fitted), _attempts(simulated_model(), near, k, settings.header_bits)
+    flips = settings.flips
+    return PsmRecall(
+        k, len(near.a), settings.header_bits, flips, float((by_fold <= flips).mean()),
+        float((simulated <= flips).mean()), _enough(by_fold), _enough(simulated),
+    )  # fmt: skip
+
+
+def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray[np.int64]:
+    """Flips until each page of a pair finds the other: first all of `a` asking, then all of `b`."""
+    bits = [_words(side) for side in (pairs.a, pairs.b)]
+    needed = np.empty((2, len(pairs.a)), np.int64)
+    for row, side in enumerate((pairs.a, pairs.b)):
+        attempts_needed(bits[0] ^ bits[1], model.levels_of(side), model.table, header, k, MOST_ATTEMPTS, needed[row])
+    return needed.ravel()
+
+
+def _enough(attempts: NDArray[np.int64]) -> int:
+    return int(np.sort(attempts)[int(np.ceil(GOOD * attempts.size)) - 1])
+
+
+def _words(weights: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Fingerprints: a bit is set where the weight is not negative, the first column in the most significant one."""
+    packed = np.packbits(weights >= 0, axis=1)
+    return packed.view(">u8").astype(np.uint64).ravel()
+
+
+def _weights_of(pairs: Sequence[Pair], settings: Settings) -> _Weights:
+    signatures = Signatures(Choices.of(settings), everything=False)
+    rows, groups = [], []
+    for pair, group in zip(pairs, groups_of(pairs), strict=True):
+        a, b = signatures.of(pair.a).fingerprint, signatures.of(pair.b).fingerprint
+        if pair.label and a is not None and b is not None:
+            rows.append((a.weights[::-1], b.weights[::-1]))
+            groups.append(group)
+    both = np.array(rows, np.float64).reshape(-1, 2, 64)
+    return _Weights(both[:, 0], both[:, 1], np.array(groups, np.int64))
