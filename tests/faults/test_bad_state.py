@@ -1,0 +1,92 @@
+"""State that was lost or damaged: a worker rebuilds it from the log, or says what is wrong and stops. It never says
+anything else than it would have said.
+"""
+
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from neardup.deduplicator import Deduplicator
+from neardup.errors import StateError
+from neardup.sample import sample_crawl
+from neardup.settings import Settings
+from neardup.types import Kind, Verdict
+from tests.faults.damage import DAMAGES, files_under
+from tests.faults.in_process import Stream
+from tests.faults.results import record
+
+pytestmark = pytest.mark.faults
+
+ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+PAGES = [made.page for made in sample_crawl(120, seed=31, mean_bytes=8000)]
+HALF = len(PAGES) // 2
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Kind]:
+    directory = tmp_path_factory.mktemp("embedded")
+    with Deduplicator(directory / "state", Settings(state=directory)) as known:
+        return [verdict.verdict for verdict in known.add_all(PAGES)]
+
+
+@pytest.fixture(scope="module")
+async def half_way(tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    """Has taken half of the pages, and was started twice: RocksDB then has tables beside its log."""
+    stream = Stream(tmp_path_factory.mktemp("stream") / "state")
+    await stream.take(PAGES[: HALF // 2])
+    await stream.take(PAGES[HALF // 2 : HALF])
+    return stream
+
+
+def kinds(verdicts: Sequence[Verdict]) -> list[Kind]:
+    for number, verdict in enumerate(verdicts):
+        if verdict.duplicate_of is not None:
+            assert int(verdict.duplicate_of.document.partition(":")[2]) < number
+    return [verdict.verdict for verdict in verdicts]
+
+
+@pytest.mark.parametrize("lost", ["bad.probes-*", "bad.inbox-*", "corpus", "*"])
+async def test_lost_state_is_rebuilt_from_the_log(
+    half_way: Stream, tmp_path: Path, lost: str, expected: list[Kind]
+) -> None:
+    stream = await half_way.copy_to(tmp_path / "state")
+    directories = list(stream.settings.state.glob(lost))
+    assert directories
+    for directory in directories:
+        shutil.rmtree(directory)
+    assert kinds(await stream.take(PAGES[HALF:])) == expected
+    assert {each.name for each in stream.settings.state.glob(lost)} == {each.name for each in directories}
+
+
+@pytest.mark.parametrize("topic", ["probes", "inbox"])
+async def test_damaged_state_is_told_or_does_no_harm(
+    half_way: Stream, tmp_path: Path, topic: str, expected: list[Kind]
+) -> None:
+    told = 0
+    rounds = 5 * ROUNDS
+    for number in range(rounds):
+        draw = random.Random(f"{topic} {number}")
+        state = tmp_path / str(number)
+        stream = await half_way.copy_to(state)
+        victim = draw.choice([path for each in state.glob(f"bad.{topic}-*") for path in files_under(each)])
+        DAMAGES[number % len(DAMAGES)](victim, draw)
+        directory = state / victim.relative_to(state).parts[0]
+        said = ""
+        try:
+            verdicts = await stream.take(PAGES[HALF:])
+        except StateError as error:
+            said = str(error)
+        if said:
+            # What the message says to do is what helps.
+            assert str(directory) in said
+            told += 1
+            shutil.rmtree(directory)
+            verdicts = await stream.take([])
+        assert kinds(verdicts) == expected, victim
+        shutil.rmtree(state)
+    record(f"a file of {topic} damaged", times=rounds, told_and_stopped=told, harmless=rounds - told)
+    assert told, "expected that damage is noticed at all"
