@@ -1,10 +1,12 @@
-"""A crawler that never rests: pages of the sample crawl at a steady rate, through whatever happens to the broker."""
+"""A crawler that never rests: pages at a steady rate, through whatever happens to the broker."""
 
 import asyncio
 import time
 from array import array
 from bisect import bisect_left
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle, islice
 
 from aiokafka import AIOKafkaProducer
 
@@ -17,6 +19,19 @@ from neardup.types import Page
 _PATIENCE_MS = 120_000
 """A broker that is away longer has ended the test."""
 _MOST_PAGES = 10_000_000
+_MEAN_BYTES = 8000
+
+
+def sampled(seed: int) -> Iterator[Page]:
+    """The sample crawl, without end."""
+    return (made.page for made in sample_crawl(_MOST_PAGES, seed=seed, mean_bytes=_MEAN_BYTES))
+
+
+def quickly_made(seed: int) -> Iterator[Page]:
+    """Some pages over and over, without end, each with a word of its own: for who needs more than can be made anew."""
+    some = list(islice(sampled(seed), 500))
+    for number, page in enumerate(cycle(some)):
+        yield replace(page, html=page.content + b"<p>visitor%d" % number, text=None)
 
 
 class SteadyLoad:
@@ -26,15 +41,13 @@ class SteadyLoad:
     idempotent: after an outage nothing is missing and nothing is there twice, so that offsets tell the numbers.
     """
 
-    def __init__(
-        self, settings: Settings, rate: float, *, seed: int, mean_bytes: int = 8000, keep_pages: bool = True
-    ) -> None:
+    def __init__(self, settings: Settings, rate: float, pages: Iterator[Page], *, keep_pages: bool = True) -> None:
         self.pages: list[Page] = []
         """Those sent so far, if they are to be kept."""
         self.sent_at = array("d")
         self._keep_pages = keep_pages
         self._settings, self._rate = settings, rate
-        self._crawl = sample_crawl(_MOST_PAGES, seed=seed, mean_bytes=mean_bytes)
+        self._crawl = pages
         self._stopping = False
 
     async def run(self, most: int = _MOST_PAGES) -> None:
@@ -50,8 +63,8 @@ class SteadyLoad:
             started = time.monotonic()
             while not self._stopping and len(self.sent_at) < most:
                 due = min(int((time.monotonic() - started) * self._rate) + 1, most)
-                for made in islice(self._crawl, due - len(self.sent_at)):
-                    await self._send(producer, made.page)
+                for page in islice(self._crawl, due - len(self.sent_at)):
+                    await self._send(producer, page)
                 await asyncio.sleep(1 / self._rate)
             await producer.flush()
         finally:

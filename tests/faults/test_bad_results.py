@@ -13,7 +13,6 @@ from neardup.errors import StateError
 from neardup.offline.options import Options
 from neardup.offline.passing import run_pass
 from neardup.offline.recluster import start_anew
-from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from tests.faults.damage import DAMAGES, files_under
 from tests.faults.in_process import Stream
@@ -22,18 +21,15 @@ from tests.faults.results import record
 pytestmark = pytest.mark.faults
 
 ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+CASES = 5 * ROUNDS
 OPTIONS = Options.of(Settings())
 Clusters = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-async def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(half_way: Stream) -> Path:
     """Of some dozens of pages, in several files."""
-    stream = Stream(tmp_path_factory.mktemp("stream") / "state")
-    pages = [made.page for made in sample_crawl(150, seed=32, mean_bytes=8000)]
-    for start in range(0, len(pages), 50):
-        await stream.take(pages[start : start + 50])
-    return stream.settings.state / "corpus"
+    return half_way.settings.state / "corpus"
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +52,7 @@ def expected(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Clusters
 
 def test_a_damaged_corpus_is_told_or_does_no_harm(corpus: Path, tmp_path: Path, expected: Clusters) -> None:
     told = 0
-    for number in range(5 * ROUNDS):
+    for number in range(CASES):
         draw, damaged = random.Random(f"corpus {number}"), tmp_path / f"corpus-{number}"
         shutil.copytree(corpus, damaged)
         victim = draw.choice(files_under(damaged))
@@ -69,7 +65,7 @@ def test_a_damaged_corpus_is_told_or_does_no_harm(corpus: Path, tmp_path: Path, 
         else:
             said = ""
         assert victim.name in said or clusters_in(tmp_path / f"results-{number}") == expected, victim
-    record("a file of the corpus damaged", times=5 * ROUNDS, told_and_stopped=told, harmless=5 * ROUNDS - told)
+    record("a file of the corpus damaged", times=CASES, told_and_stopped=told, harmless=CASES - told)
     assert told
 
 
@@ -78,7 +74,7 @@ def test_damaged_results_are_told_or_do_no_harm(
 ) -> None:
     """Before the next pass, which goes on from them; what helps is to start anew."""
     told = 0
-    for number in range(10 * ROUNDS):
+    for number in range(2 * CASES):
         draw, results = random.Random(f"results {number}"), tmp_path / f"results-{number}"
         shutil.copytree(first_pass, results)
         # The index is only read by questions, and made anew by every pass.
@@ -93,7 +89,7 @@ def test_damaged_results_are_told_or_do_no_harm(
             victim.unlink(missing_ok=True)
             run_pass(str(corpus), results, OPTIONS)
         assert clusters_in(results) == expected, victim
-    record("a file of a pass damaged", times=10 * ROUNDS, told_and_stopped=told, harmless=10 * ROUNDS - told)
+    record("a file of a pass damaged", times=2 * CASES, told_and_stopped=told, harmless=2 * CASES - told)
     assert told
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from neardup.deduplicator import Deduplicator
 from neardup.errors import StateError
-from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.types import Kind, Verdict
+from tests.faults.conftest import HALF, PAGES
 from tests.faults.damage import DAMAGES, files_under
 from tests.faults.in_process import Stream
 from tests.faults.results import record
@@ -22,8 +22,7 @@ from tests.faults.results import record
 pytestmark = pytest.mark.faults
 
 ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
-PAGES = [made.page for made in sample_crawl(120, seed=31, mean_bytes=8000)]
-HALF = len(PAGES) // 2
+CASES = 2 if ROUNDS == 1 else 5 * ROUNDS
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +30,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Kind]:
     directory = tmp_path_factory.mktemp("embedded")
     with Deduplicator(directory / "state", Settings(state=directory)) as known:
         return [verdict.verdict for verdict in known.add_all(PAGES)]
-
-
-@pytest.fixture(scope="module")
-async def half_way(tmp_path_factory: pytest.TempPathFactory) -> Stream:
-    """Has taken half of the pages, and was started twice: RocksDB then has tables beside its log."""
-    stream = Stream(tmp_path_factory.mktemp("stream") / "state")
-    await stream.take(PAGES[: HALF // 2])
-    await stream.take(PAGES[HALF // 2 : HALF])
-    return stream
 
 
 def kinds(verdicts: Sequence[Verdict]) -> list[Kind]:
@@ -67,8 +57,7 @@ async def test_damaged_state_is_told_or_does_no_harm(
     half_way: Stream, tmp_path: Path, topic: str, expected: list[Kind]
 ) -> None:
     told = 0
-    rounds = 5 * ROUNDS
-    for number in range(rounds):
+    for number in range(CASES):
         draw = random.Random(f"{topic} {number}")
         state = tmp_path / str(number)
         stream = await half_way.copy_to(state)
@@ -88,5 +77,5 @@ async def test_damaged_state_is_told_or_does_no_harm(
             verdicts = await stream.take([])
         assert kinds(verdicts) == expected, victim
         shutil.rmtree(state)
-    record(f"a file of {topic} damaged", times=rounds, told_and_stopped=told, harmless=rounds - told)
+    record(f"a file of {topic} damaged", times=CASES, told_and_stopped=told, harmless=CASES - told)
     assert told, "expected that damage is noticed at all"

@@ -15,10 +15,13 @@ from neardup.sample import sample_crawl
 from tests.services.test_stream import check, last_verdicts, send
 from tests.services.workers import BIN, Deployment, Worker
 
+ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.real_broker,
     pytest.mark.faults,
+    pytest.mark.skipif(ROUNDS == 1, reason="takes long: only in `make faults`"),
     pytest.mark.skipif(
         shutil.which("unshare") is None
         or subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True).returncode != 0,
@@ -26,13 +29,11 @@ pytestmark = [
     ),
 ]
 
-ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
 PAGES = 200
 SMALL = "size=300k"
 """Less than the state of that many pages, more than an empty one."""
 
 
-@pytest.mark.skipif(ROUNDS == 1, reason="half a minute: only in `make faults`")
 async def test_a_full_disk_stops_a_worker_and_costs_nothing(deployment: Deployment, tmp_path: Path) -> None:
     settings = deployment.settings
     assert deployment.neardup("topics", "create").returncode == 0

@@ -27,7 +27,7 @@ pytestmark = [
 ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
 
 # Killed workers are in `tests/services/test_stream.py`, too.
-IN_SHORT = [("everything once", 1, Outage.a_bad_day, 1)]
+IN_SHORT = [("a worker stopped, then kill -9 of the broker", 1, Outage.a_bad_day, 1)]
 AT_LENGTH = [
     ("nothing, for comparison", 1, Outage.nothing, ROUNDS),
     ("kill -9 of a worker, each service in turn", 1, Outage.kill_a_worker, ROUNDS * len(SERVICES)),
