@@ -22,7 +22,7 @@ from tests.services.workers import Deployment, Worker
 SERVICES = ("featurizer", "shard", "aggregator", "recluster")
 SESSION_SECONDS = 2.0
 RATE = 25.0
-"""Pages a second; half of it where three brokers share the machine."""
+"""Pages a second. Where three brokers share the machine, a third of it, and pages may wait three times as long."""
 LATE_SECONDS = 3.0
 """A page that waits longer for its verdict is late: none does while nothing happens."""
 CATCH_UP_SECONDS = 120.0
@@ -37,8 +37,8 @@ class Outage:
         self.services = list(services) * 2
         """Of each worker."""
         self.cluster, self.deployment = cluster, deployment
-        rate = RATE if len(cluster.nodes) == 1 else RATE / 2
-        self.load = SteadyLoad(deployment.settings, rate, sampled(seed))
+        self.load = SteadyLoad(deployment.settings, RATE / len(cluster.nodes), sampled(seed))
+        self._late_seconds = LATE_SECONDS * len(cluster.nodes)
         self.follower = Follower(deployment.settings)
         self.revived = 0
         """Workers that ended by themselves and were started again."""
@@ -89,7 +89,7 @@ class Outage:
             for task in self._running:
                 if task.done() and (error := task.exception()) is not None:
                     raise error
-            sent = self.load.sent_before(time.time() - LATE_SECONDS)
+            sent = self.load.sent_before(time.time() - self._late_seconds)
             waiting = self.follower.waiting(sent)
             if sent and not waiting:
                 return
@@ -180,7 +180,7 @@ class Outage:
     def recoveries(self) -> list[float]:
         """Of every fault, the time until the last late page that followed it had its verdict; 0: none was late."""
         late = sorted(
-            at for number, at in self.follower.first_at.items() if at - self.load.sent_at[number] > LATE_SECONDS
+            at for number, at in self.follower.first_at.items() if at - self.load.sent_at[number] > self._late_seconds
         )
         ends = [*self._began[1:], float("inf")]
         return [

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from tests.faults.following import Follower
-from tests.faults.load import SteadyLoad, quickly_made
+from tests.faults.load import SteadyLoad, sampled
 from tests.faults.results import record
 from tests.faults.vitals import BOUNDS, MEGABYTE, Vitals, take_vitals
 from tests.services.workers import Deployment, Worker
@@ -20,7 +20,7 @@ from tests.services.workers import Deployment, Worker
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 
 SECONDS = float(os.environ.get("NEARDUP_FLOOD_SECONDS", "4"))
-RATE = 600.0
+RATE = 200.0
 """Pages a second."""
 TIMES = 10
 SAMPLE_SECONDS = 3.0
@@ -33,7 +33,7 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
     for worker in workers.values():
         await asyncio.to_thread(worker.await_ready)
     before = take_vitals(workers)
-    load, follower = SteadyLoad(settings, RATE, quickly_made(41), keep_pages=False), Follower(settings)
+    load, follower = SteadyLoad(settings, RATE, sampled(41), keep_pages=False), Follower(settings)
     seen: list[dict[str, Vitals]] = []
     flooding = asyncio.create_task(load.run())
     following = asyncio.create_task(follower.run())
