@@ -3,6 +3,7 @@
 #   make demo     a sample crawl through the embedded run, no broker
 #   make test     everything, on a real Kafka
 #   make faults   the fault tests at full length
+#   make soak     an even load for an hour: memory and latency must not grow (make soak MINUTES=10)
 #   make lint     ruff and mypy
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
@@ -15,10 +16,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 KAFKA ?= 4.3.1
 NAME ?= all
+MINUTES ?= 60
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults lint bench up down broker lock clean
+.PHONY: help demo test faults soak lint bench up down broker lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,7 +43,10 @@ test: lint
 	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 faults: $(VENV)/stamp
-	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) NEARDUP_FUZZ_RECORDS=100000 NEARDUP_FAULT_ROUNDS=10 $(BIN)/pytest -m faults $(PYTEST_ARGS)
+	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) NEARDUP_FUZZ_RECORDS=100000 NEARDUP_FAULT_ROUNDS=10 NEARDUP_FLOOD_SECONDS=120 $(BIN)/pytest -m faults $(PYTEST_ARGS)
+
+soak: $(VENV)/stamp
+	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/python tests/faults/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/stamp
 	$(BIN)/ruff check .

@@ -68,7 +68,7 @@ def test_every_command_in_the_readme_exists() -> None:
         assert any(found == path or found.startswith(path + " ") for path in known), found
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "faults", "lint", "bench", "up", "down", "broker", "lock"])
+@pytest.mark.parametrize("target", ["demo", "test", "faults", "soak", "lint", "bench", "up", "down", "broker", "lock"])
 def test_every_make_target_is_in_the_readme_and_in_make_help(target: str) -> None:
     assert f"make {target}" in README
     makefile = (ROOT / "Makefile").read_text()

@@ -3,14 +3,14 @@ from pathlib import Path
 import pytest
 
 from neardup.document_batches import Settled, write_documents
-from neardup.errors import WrongPlan
+from neardup.errors import StateUnavailable, WrongPlan
 from neardup.log.memory import MemoryRecord
 from neardup.offline import archive
 from neardup.offline.archive import Archive
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.gathered import gather
 from tests.documents import document
-from tests.offline.corpora import SIGNATURES
+from tests.offline.corpora import SIGNATURES, batches
 
 
 class Clock:
@@ -108,4 +108,15 @@ def test_with_nothing_but_rejected_messages_the_offset_goes_on(corpus: Corpus, t
     stage, _ = opened(corpus, tmp_path)
     stage.process([MemoryRecord("t.documents", 2, 0, 0, None, b"no message", ())])
     assert stage.checkpoint() == 1
+    assert corpus.files() == []
+
+
+def test_a_worker_that_was_replaced_meanwhile_publishes_nothing(tmp_path: Path) -> None:
+    """Its successor removes what it prepared, and reads those documents itself."""
+    corpus = Corpus(str(tmp_path))
+    file = CorpusFile(0, 0, 0)
+    corpus.prepare(file, batches([document(0, 1)]))
+    corpus.discard_prepared(0)
+    with pytest.raises(StateUnavailable, match="another worker has taken over its partition"):
+        corpus.publish(file)
     assert corpus.files() == []

@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,30 @@ BIN = Path(sys.executable).parent
 
 
 class Worker:
-    """A process started like an operator would."""
+    """A process started like an operator would; with a state directory, a port and a log of its own."""
+
+    process: "subprocess.Popen[bytes]"
 
     def __init__(self, settings: Settings, directory: Path, number: int, *command: str) -> None:
         self.port = kafka.free_port()
         self.log = directory / f"worker-{number}.log"
-        environment = os.environ | environment_of(settings)
-        environment |= {"NEARDUP_WEB_PORT": str(self.port), "NEARDUP_STATE": str(directory / f"state-{number}")}
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=directory)
+        self.state = directory / f"state-{number}"
+        self._directory, self._command = directory, command
+        self._environment = os.environ | environment_of(settings)
+        self._environment |= {"NEARDUP_WEB_PORT": str(self.port), "NEARDUP_STATE": str(self.state)}
+        self.start()
+
+    def start(self) -> None:
+        """Also once more after it ended, on the same state."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log, cwd=self._directory
+            )
+
+    def kill(self) -> None:
+        """kill -9, also of one that stands still."""
+        self.process.kill()
+        self.process.wait()
 
     def get(self, path: str) -> tuple[int, str]:
         try:
@@ -58,10 +74,16 @@ class Deployment:
         self.settings = settings
         self.directory = directory
         self.workers: list[Worker] = []
+        self._numbers = count()
 
     def start(self, *command: str) -> Worker:
+        """A command of this environment."""
         name, *arguments = command
-        worker = Worker(self.settings, self.directory, len(self.workers), str(BIN / name), *arguments)
+        return self.start_other(str(BIN / name), *arguments)
+
+    def start_other(self, *command: str) -> Worker:
+        """Any command."""
+        worker = Worker(self.settings, self.directory, next(self._numbers), *command)
         self.workers.append(worker)
         return worker
 

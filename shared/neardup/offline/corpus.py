@@ -21,7 +21,7 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from neardup.document_batches import Batch
-from neardup.errors import CorruptState, WrongState
+from neardup.errors import CorruptState, StateUnavailable, WrongState
 from neardup.identity import CHECKSUM_BYTES
 
 VERSION: Final = "1"
@@ -109,8 +109,14 @@ class Corpus:
                 os.fsync(stream.fileno())
 
     def publish(self, file: CorpusFile) -> None:
-        """Make a prepared file part of the corpus."""
-        self._system.mv(self._beside(file), f"{self._root}/{file.name}")
+        """Make a prepared file part of the corpus. Raises StateUnavailable when somebody has removed it."""
+        try:
+            self._system.mv(self._beside(file), f"{self._root}/{file.name}")
+        except FileNotFoundError as error:
+            raise StateUnavailable(
+                f"{self._beside(file)}: expected the file that was prepared, it is gone: another worker has taken over "
+                "its partition, and writes these documents itself; start again"
+            ) from error
         if isinstance(self._system, LocalFileSystem):
             directory = os.open(self._root, os.O_RDONLY)
             os.fsync(directory)

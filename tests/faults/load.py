@@ -1,0 +1,92 @@
+"""A crawler that never rests: pages at a steady rate, through whatever happens to the broker."""
+
+import asyncio
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle, islice
+
+from aiokafka import AIOKafkaProducer
+
+from neardup.page import write_page
+from neardup.sample import sample_crawl
+from neardup.settings import Settings
+from neardup.topics import Topics
+from neardup.types import Page
+
+_PATIENCE_MS = 120_000
+"""A broker that is away longer has ended the test."""
+_MOST_PAGES = 10_000_000
+_MEAN_BYTES = 8000
+
+
+def sampled(seed: int) -> Iterator[Page]:
+    """The sample crawl, without end."""
+    return (made.page for made in sample_crawl(_MOST_PAGES, seed=seed, mean_bytes=_MEAN_BYTES))
+
+
+def quickly_made(seed: int) -> Iterator[Page]:
+    """Some pages over and over, without end, each with a word of its own: for who needs more than can be made anew."""
+    some = list(islice(sampled(seed), 500))
+    for number, page in enumerate(cycle(some)):
+        yield replace(page, html=page.content + b"<p>visitor%d" % number, text=None)
+
+
+class SteadyLoad:
+    """Sends until it is told to stop. The order of all pages is that in which they were sent.
+
+    Page number n goes to partition n modulo their count, with a later timestamp than page n - 1. The producer is
+    idempotent: after an outage nothing is missing and nothing is there twice, so that offsets tell the numbers.
+    """
+
+    def __init__(self, settings: Settings, rate: float, pages: Iterator[Page], *, keep_pages: bool = True) -> None:
+        self.pages: list[Page] = []
+        """Those sent so far, if they are to be kept."""
+        self.sent_at = array("d")
+        self._keep_pages = keep_pages
+        self._settings, self._rate = settings, rate
+        self._crawl = pages
+        self._stopping = False
+
+    async def run(self, most: int = _MOST_PAGES) -> None:
+        """Returns after `stop`, or after so many pages, when everything is acknowledged."""
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._settings.broker,
+            enable_idempotence=True,
+            request_timeout_ms=_PATIENCE_MS,
+            max_batch_size=1 << 20,
+        )
+        await producer.start()
+        try:
+            started = time.monotonic()
+            while not self._stopping and len(self.sent_at) < most:
+                due = min(int((time.monotonic() - started) * self._rate) + 1, most)
+                for page in islice(self._crawl, due - len(self.sent_at)):
+                    await self._send(producer, page)
+                await asyncio.sleep(1 / self._rate)
+            await producer.flush()
+        finally:
+            await producer.stop()
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._stopping = True
+
+    def sent_before(self, moment: float) -> int:
+        """How many pages were sent before a time."""
+        return bisect_left(self.sent_at, moment)
+
+    async def _send(self, producer: AIOKafkaProducer, page: Page) -> None:
+        number = len(self.sent_at)
+        at = max(time.time(), self.sent_at[-1] + 0.001 if self.sent_at else 0.0)
+        await producer.send(
+            Topics.under(self._settings.prefix).pages,
+            write_page(page),
+            partition=number % self._settings.page_partitions,
+            timestamp_ms=int(at * 1000),
+        )
+        if self._keep_pages:
+            self.pages.append(page)
+        self.sent_at.append(at)

@@ -1,0 +1,216 @@
+"""A cluster, two workers of each service under a steady load, and what can be done to them."""
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+
+import broker as kafka
+from neardup.deduplicator import Deduplicator
+from neardup.offline.corpus import Corpus
+from neardup.settings import Settings
+from neardup.types import Kind
+from tests.faults.following import Follower
+from tests.faults.load import SteadyLoad, sampled
+from tests.services.test_stream import number_of
+from tests.services.workers import Deployment, Worker
+
+SERVICES = ("featurizer", "shard", "aggregator", "recluster")
+SESSION_SECONDS = 2.0
+RATE = 25.0
+"""Pages a second. Where three brokers share the machine, a third of it, and pages may wait three times as long."""
+LATE_SECONDS = 3.0
+"""A page that waits longer for its verdict is late: none does while nothing happens."""
+CATCH_UP_SECONDS = 120.0
+
+
+class Outage:
+    """Every method named like a fault makes it happen once, and returns when what it took away is there again."""
+
+    def __init__(
+        self, cluster: kafka.Cluster, deployment: Deployment, services: Sequence[str] = SERVICES, *, seed: int
+    ) -> None:
+        self.services = list(services) * 2
+        """Of each worker."""
+        self.cluster, self.deployment = cluster, deployment
+        self.load = SteadyLoad(deployment.settings, RATE / len(cluster.nodes), sampled(seed))
+        self._late_seconds = LATE_SECONDS * len(cluster.nodes)
+        self.follower = Follower(deployment.settings)
+        self.revived = 0
+        """Workers that ended by themselves and were started again."""
+        self._random = random.Random(seed)
+        self._began: list[float] = []
+        self._turn = 0
+        self._running: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Two of each service, then the load."""
+        for service in self.services:
+            self.deployment.start("neardup", "worker", service)
+        for worker in self.deployment.workers:
+            await asyncio.to_thread(worker.await_ready, 120)
+        self._running = [asyncio.create_task(self.load.run()), asyncio.create_task(self.follower.run())]
+        await self.caught_up()
+
+    async def suffer(self, fault: "Fault", times: int) -> None:
+        """A fault over and over, at random moments, each when the stream has recovered from the one before."""
+        for _ in range(times):
+            await asyncio.sleep(self._random.uniform(0.5, 2.5))
+            self._began.append(time.time())
+            await fault(self)
+            await self.caught_up()
+
+    async def finish(self) -> None:
+        """End the load and wait for the last word on every page."""
+        self.load.stop()
+        await self._running[0]
+        await self.caught_up()
+        # Revisions may follow.
+        while time.monotonic() - self.follower.heard_at < 2:
+            await asyncio.sleep(0.2)
+
+    async def end(self) -> None:
+        """Whatever happened: nothing is left running."""
+        for task in self._running:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        for worker in self.deployment.workers:
+            worker.kill()
+
+    async def caught_up(self) -> None:
+        """Wait until no page is late. A worker that ended is started again, as an orchestrator does."""
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        while True:
+            for task in self._running:
+                if task.done() and (error := task.exception()) is not None:
+                    raise error
+            sent = self.load.sent_before(time.time() - self._late_seconds)
+            waiting = self.follower.waiting(sent)
+            if sent and not waiting:
+                return
+            assert time.monotonic() < deadline, f"pages {waiting[:20]} of {sent} have no verdict\n{self._logs()}"
+            for worker in self.deployment.workers:
+                if worker.process.poll() is not None:
+                    self.revived += 1
+                    worker.start()
+            await asyncio.sleep(0.2)
+
+    # What can be done.
+
+    async def nothing(self) -> None:
+        """For comparison."""
+        await asyncio.sleep(2)
+
+    async def kill_a_worker(self) -> None:
+        """kill -9, of each service in turn; it comes back with the state it had."""
+        worker = self._next_worker()
+        worker.kill()
+        worker.start()
+        await asyncio.to_thread(worker.await_ready, 60)
+
+    async def pause_a_worker(self) -> None:
+        """Long enough for others to take over; then it goes on where it was."""
+        worker = self._next_worker()
+        worker.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(SESSION_SECONDS * 2.5)
+        worker.process.send_signal(signal.SIGCONT)
+
+    async def add_and_remove_workers(self) -> None:
+        """A third one of a service comes, and the one that was there longest goes, in order."""
+        number = self._turn % len(self.services)
+        self._turn += 1
+        leaving = self.deployment.workers[number]
+        coming = self.deployment.start("neardup", "worker", self.services[number])
+        await asyncio.to_thread(coming.await_ready, 60)
+        assert await asyncio.to_thread(leaving.terminate) == 0, leaving.log.read_text()
+        self.deployment.workers[number] = self.deployment.workers.pop()
+
+    async def restart_the_broker(self) -> None:
+        """In order."""
+        await asyncio.to_thread(self.cluster.restart, self._next_node())
+
+    async def kill_the_broker(self) -> None:
+        """kill -9, of each node in turn."""
+        node = self._next_node()
+        self.cluster.kill(node)
+        await asyncio.sleep(1)
+        await asyncio.to_thread(self.cluster.start, node)
+
+    async def a_bad_day(self) -> None:
+        """A worker stands still, then the broker dies."""
+        await self.pause_a_worker()
+        await self.kill_the_broker()
+
+    # What is to be seen afterwards.
+
+    def check(self, embedded: Path, settings: Settings) -> None:
+        """Verdict by verdict, the same as in one process to which nothing happened."""
+        with Deduplicator(embedded, settings) as known:
+            expected = known.add_all(self.load.pages)
+        last = self.follower.last
+        assert sorted(last) == list(range(len(expected)))
+        verdicts = [last[number] for number in range(len(expected))]
+        assert [verdict.url for verdict in verdicts] == [page.url for page in self.load.pages]
+        uniques = [[n for n, each in enumerate(some) if each.verdict is Kind.UNIQUE] for some in (verdicts, expected)]
+        assert uniques[0] == uniques[1]
+        assert [verdict.verdict for verdict in verdicts] == [verdict.verdict for verdict in expected]
+        for number, verdict in last.items():
+            if verdict.duplicate_of is not None:
+                assert number_of(verdict.duplicate_of.document, settings) < number
+
+    async def check_corpus(self) -> None:
+        """Every document that was settled is in the corpus, too."""
+        corpus = Corpus(self.deployment.settings.corpus)
+        settled = {verdict.document for verdict in self.follower.last.values() if verdict.verdict is not Kind.SKIPPED}
+        deadline = time.monotonic() + 30
+        while missing := settled - {
+            f"{partition}:{offset}"
+            for file in corpus.files()
+            for batch in corpus.read(file, ["partition", "offset"])
+            for partition, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        }:
+            assert time.monotonic() < deadline, f"expected in the corpus: {sorted(missing)[:20]}"
+            await asyncio.sleep(1)
+
+    def recoveries(self) -> list[float]:
+        """Of every fault, the time until the last late page that followed it had its verdict; 0: none was late."""
+        late = sorted(
+            at for number, at in self.follower.first_at.items() if at - self.load.sent_at[number] > self._late_seconds
+        )
+        ends = [*self._began[1:], float("inf")]
+        return [
+            max((at - began for at in late if began <= at < end), default=0.0)
+            for began, end in zip(self._began, ends, strict=True)
+        ]
+
+    def measured(self) -> dict[str, float | int]:
+        """For the table."""
+        recoveries = self.recoveries()
+        return {
+            "times": len(recoveries),
+            "pages": len(self.load.pages),
+            "longest_pause_s": round(self.follower.longest_pause(), 1),
+            "recovery_s": round(median(recoveries), 1),
+            "longest_recovery_s": round(max(recoveries), 1),
+            "workers_that_ended": self.revived,
+        }
+
+    def _next_worker(self) -> Worker:
+        worker = self.deployment.workers[self._turn % len(self.deployment.workers)]
+        self._turn += 1
+        return worker
+
+    def _next_node(self) -> kafka.Node:
+        self._turn += 1
+        return self.cluster.nodes[self._turn % len(self.cluster.nodes)]
+
+    def _logs(self) -> str:
+        return "\n".join(f"{worker.log}:\n{worker.log.read_text()[-1500:]}" for worker in self.deployment.workers)
+
+
+Fault = Callable[[Outage], Awaitable[None]]

@@ -1,0 +1,36 @@
+"""What fault tests measured: printed at the end of the run, and kept as JSON for who wants to look again."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parents[2] / ".run" / "faults.json"
+
+_recorded: list[dict[str, Any]] = []
+
+
+def record(what: str, **figures: float | int | str) -> None:
+    """A row of the table of this run. In the file it replaces the row of the same name."""
+    row = {"what": what, **figures}
+    _recorded.append(row)
+    kept = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
+    rows = [each for each in kept if each["what"] != what] + [row]
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps({"cores": os.cpu_count(), "rows": rows}, indent=1) + "\n")
+
+
+def lines() -> list[str]:
+    """The rows of this run, one under the other where they have the same columns."""
+    said: list[str] = []
+    columns: list[str] = []
+    for row in _recorded:
+        if list(row) != columns:
+            columns = list(row)
+            said += ["| " + " | ".join(name.replace("_", " ") for name in columns) + " |", "|---" * len(columns) + "|"]
+        said.append("| " + " | ".join(_shown(value) for value in row.values()) + " |")
+    return said
+
+
+def _shown(value: float | int | str) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value

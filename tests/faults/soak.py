@@ -1,0 +1,227 @@
+"""A long, even load: memory and latency must not grow. `python tests/faults/soak.py --minutes 60 --out DIR`.
+
+One worker of each service on a broker of its own. Without --rate the load is half of what the services can do, which is
+measured first. Writes soak.json and two charts; exit code 1 when a bound is broken:
+
+- the memory of every worker, what its tables hold aside, stays below a bound and, after the first third, grows by less
+  than a tenth of it an hour. A run of less than 30 minutes only tells: until then caches may still be filling;
+- the median and the 99th percentile of the time from a page to its verdict are, in the last third, at most half as much
+  again as in the first.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "deploy" / "kafka"), str(ROOT / "deploy")]
+
+import numpy as np  # noqa: E402
+from aiokafka import AIOKafkaConsumer, TopicPartition  # noqa: E402
+
+from neardup.chart import Series, svg_of  # noqa: E402
+from neardup.settings import Settings  # noqa: E402
+from neardup.topics import Topics  # noqa: E402
+from neardup.verdict import read_verdict  # noqa: E402
+from tests.brokers import find_broker  # noqa: E402
+from tests.faults.load import SteadyLoad, quickly_made, sampled  # noqa: E402
+from tests.faults.vitals import BOUNDS, MEGABYTE, Vitals, take_vitals  # noqa: E402
+from tests.services.workers import Deployment, Worker  # noqa: E402
+
+SERVICES = ("featurizer", "shard", "aggregator", "recluster")
+BACKLOG = 4000
+"""Pages that the highest rate is measured with."""
+SAMPLE_SECONDS = 5.0
+GROWTH = 0.1
+LONG_MINUTES = 30
+LATER = 1.5
+
+
+class Latencies:
+    """Reads the verdicts from its opening on and keeps, of every minute, how long the pages sent in it waited."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.told = 0
+        self.by_minute: dict[int, list[float]] = {}
+        self._settings = settings
+        self._consumer = AIOKafkaConsumer(bootstrap_servers=settings.broker, auto_offset_reset="earliest")
+
+    async def open(self) -> None:
+        """What comes after this is read."""
+        await self._consumer.start()
+        topic = Topics.under(self._settings.prefix).verdicts
+        partitions = [TopicPartition(topic, number) for number in range(self._settings.verdict_partitions)]
+        self._consumer.assign(partitions)
+        await self._consumer.seek_to_end(*partitions)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                for records in (await self._consumer.getmany(timeout_ms=200)).values():
+                    for record in records:
+                        verdict = read_verdict(record.value)
+                        if verdict.revision == 0 and verdict.latency_ms is not None:
+                            self.told += 1
+                            sent = record.timestamp - verdict.latency_ms
+                            self.by_minute.setdefault(int(sent // 60_000), []).append(verdict.latency_ms)
+        finally:
+            await self._consumer.stop()
+
+    def percentiles(self) -> list[dict[str, float]]:
+        """p50 and p99 of every whole minute, in milliseconds."""
+        minutes = sorted(self.by_minute)[1:-1] or sorted(self.by_minute)
+        return [
+            {
+                "minute": number,
+                "pages": len(self.by_minute[minute]),
+                "p50": float(np.percentile(self.by_minute[minute], 50)),
+                "p99": float(np.percentile(self.by_minute[minute], 99)),
+            }
+            for number, minute in enumerate(minutes, 1)
+        ]
+
+
+async def soak(settings: Settings, directory: Path, minutes: float, rate: float | None) -> dict[str, Any]:
+    """Everything that was seen."""
+    deployment = Deployment(settings, directory)
+    assert deployment.neardup("topics", "create").returncode == 0
+    workers = {name: deployment.start("neardup", "worker", name) for name in SERVICES}
+    try:
+        for worker in workers.values():
+            await asyncio.to_thread(worker.await_ready, 120)
+        if rate is None:
+            rate = await _highest_rate(settings) / 2
+        return await _under_load(settings, workers, minutes, rate)
+    finally:
+        for worker in workers.values():
+            worker.process.terminate()
+        for worker in workers.values():
+            worker.process.wait(60)
+
+
+async def _highest_rate(settings: Settings) -> float:
+    """Pages a second, from a backlog."""
+    load, latencies = SteadyLoad(settings, 1e9, quickly_made(51), keep_pages=False), Latencies(settings)
+    await latencies.open()
+    reading = asyncio.create_task(latencies.run())
+    started = time.monotonic()
+    await load.run(BACKLOG)
+    while latencies.told < BACKLOG:
+        await asyncio.sleep(0.05)
+    await _cancelled(reading)
+    return BACKLOG / (time.monotonic() - started)
+
+
+async def _under_load(settings: Settings, workers: dict[str, Worker], minutes: float, rate: float) -> dict[str, Any]:
+    load, latencies = SteadyLoad(settings, rate, sampled(52), keep_pages=False), Latencies(settings)
+    await latencies.open()
+    tasks = [asyncio.create_task(load.run()), asyncio.create_task(latencies.run())]
+    seen: list[dict[str, Vitals]] = []
+    started = time.time()
+    try:
+        while time.time() - started < 60 * minutes:
+            await asyncio.sleep(SAMPLE_SECONDS)
+            assert not tasks[0].done(), "expected the load to go on"
+            seen.append(await asyncio.to_thread(take_vitals, workers))
+        load.stop()
+        await tasks[0]
+    finally:
+        for task in tasks:
+            await _cancelled(task)
+    return {
+        "minutes": minutes,
+        "rate": rate,
+        "cores": os.cpu_count(),
+        "pages": len(load.sent_at),
+        "latency_ms": latencies.percentiles(),
+        "services": {name: _series(started, [each[name] for each in seen]) for name in workers},
+    }
+
+
+def _series(started: float, vitals: Sequence[Vitals]) -> dict[str, list[float]]:
+    return {
+        "seconds": [round(each.at - started, 1) for each in vitals],
+        "memory_mb": [round(each.memory / MEGABYTE, 1) for each in vitals],
+        "tables_mb": [round(each.tables / MEGABYTE, 1) for each in vitals],
+        "lag": [each.lag for each in vitals],
+        "rebalances": [each.rebalances for each in vitals],
+    }
+
+
+def judged(seen: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each bound, what was measured, and whether it holds."""
+    verdicts = []
+    for name, series in seen["services"].items():
+        most, bound = max(series["memory_mb"]), BOUNDS[name]
+        verdicts.append({"what": f"{name}: most memory, MB", "got": most, "bound": bound, "holds": most <= bound})
+        third = len(series["seconds"]) // 3
+        hours = np.array(series["seconds"][third:]) / 3600
+        slope = float(np.polyfit(hours, series["memory_mb"][third:], 1)[0])
+        verdicts.append(
+            {
+                "what": f"{name}: growth of memory, MB/h",
+                "got": round(slope, 1),
+                "bound": GROWTH * bound,
+                "holds": slope <= GROWTH * bound if seen["minutes"] >= LONG_MINUTES else None,
+            }
+        )
+    minutes = seen["latency_ms"]
+    third = max(len(minutes) // 3, 1)
+    for name in ("p50", "p99"):
+        first, last = (statistics.median(each[name] for each in some) for some in (minutes[:third], minutes[-third:]))
+        bound = LATER * first
+        verdicts.append(
+            {"what": f"{name}, ms, at the end", "got": round(last), "bound": round(bound), "holds": last <= bound}
+        )
+    return verdicts
+
+
+def _charts(seen: dict[str, Any], out: Path) -> None:
+    about = f"{seen['rate']:,.0f} pages/s for {seen['minutes']:g} minutes"
+    memory = [
+        Series(name, [(at / 60, mb) for at, mb in zip(series["seconds"], series["memory_mb"], strict=True)])
+        for name, series in seen["services"].items()
+    ]
+    latency = [Series(name, [(each["minute"], each[name]) for each in seen["latency_ms"]]) for name in ("p50", "p99")]
+    (out / "memory.svg").write_text(svg_of(memory, title=about, across="minutes", up="memory, tables aside, MB"))
+    (out / "latency.svg").write_text(svg_of(latency, title=about, across="minutes", up="page to verdict, ms"))
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60, help="default %(default)s")
+    parser.add_argument("--rate", type=float, help="pages a second; default: half of what the services can do")
+    parser.add_argument("--out", type=Path, default=ROOT / ".run" / "soak", help="default %(default)s")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, find_broker(Path(directory) / "kafka") as broker:
+        settings = Settings(broker=broker.bootstrap, prefix="soak", corpus_seconds=10)
+        seen = asyncio.run(soak(settings, Path(directory), options.minutes, options.rate))
+    seen["judged"] = judged(seen)
+    (options.out / "soak.json").write_text(json.dumps(seen, indent=1) + "\n")
+    _charts(seen, options.out)
+    for each in seen["judged"]:
+        said = {True: "holds", False: "BROKEN", None: "too short to tell"}[each["holds"]]
+        print(f"{each['what']:36} {each['got']:>10,} bound {each['bound']:>8,.0f}  {said}")
+    print(f"{seen['pages']:,} pages; written to {options.out}")
+    sys.exit(any(each["holds"] is False for each in seen["judged"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A crawler ten times faster than the services: the backlog stands in Kafka, not in memory, and is worked off.
+
+In `make test` for some seconds; `make faults` for two minutes (NEARDUP_FLOOD_SECONDS).
+"""
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.faults.following import Follower
+from tests.faults.load import SteadyLoad, sampled
+from tests.faults.results import record
+from tests.faults.vitals import BOUNDS, MEGABYTE, Vitals, take_vitals
+from tests.services.workers import Deployment, Worker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
+
+SECONDS = float(os.environ.get("NEARDUP_FLOOD_SECONDS", "4"))
+RATE = 200.0
+"""Pages a second."""
+TIMES = 10
+SAMPLE_SECONDS = 3.0
+
+
+async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deployment: Deployment) -> None:
+    settings = deployment.settings
+    assert deployment.neardup("topics", "create").returncode == 0
+    workers = {name: deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")}
+    for worker in workers.values():
+        await asyncio.to_thread(worker.await_ready)
+    before = take_vitals(workers)
+    load, follower = SteadyLoad(settings, RATE, sampled(41), keep_pages=False), Follower(settings)
+    seen: list[dict[str, Vitals]] = []
+    flooding = asyncio.create_task(load.run())
+    following = asyncio.create_task(follower.run())
+    try:
+        started = time.monotonic()
+        while time.monotonic() - started < SECONDS:
+            await _slow(list(workers.values()), load, follower)
+            if not seen or time.time() - seen[-1]["shard"].at > SAMPLE_SECONDS:
+                seen.append(await asyncio.to_thread(take_vitals, workers))
+        load.stop()
+        await flooding
+        backlog = len(follower.waiting(len(load.sent_at)))
+        ended = time.monotonic()
+        while follower.waiting(len(load.sent_at)):
+            assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{seen[-1]}"
+            seen.append(await asyncio.to_thread(take_vitals, workers))
+            await asyncio.sleep(0.5)
+        drained = time.monotonic() - ended
+    finally:
+        for task in (flooding, following):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+    most = {name: max(each[name].memory for each in seen) // MEGABYTE for name in workers}
+    record(
+        "a crawler ten times faster than the services",
+        seconds=SECONDS,
+        pages=len(load.sent_at),
+        backlog=backlog,
+        drained_s=round(drained, 1),
+        **{f"{name}_mb": megabytes for name, megabytes in most.items()},
+    )
+    assert backlog > 0.8 * len(load.sent_at), "expected that the services fall behind"
+    assert all(megabytes < BOUNDS[name] for name, megabytes in most.items()), most
+    # No worker was thought dead: none was given partitions again.
+    assert {name: each.rebalances for name, each in seen[-1].items()} == {
+        name: each.rebalances for name, each in before.items()
+    }
+    assert not follower.dead
+
+
+async def _slow(workers: list[Worker], load: SteadyLoad, follower: Follower) -> None:
+    """Let the services work for a moment, then not, until the crawler is ten times as far; as cpulimit does it."""
+    await asyncio.sleep(0.02)
+    for worker in workers:
+        worker.process.send_signal(signal.SIGSTOP)
+    ahead = (len(follower.first_at) * TIMES - len(load.sent_at)) / RATE
+    # Never so long that they look dead.
+    await asyncio.sleep(min(max(ahead, 0.2), 0.8))
+    for worker in workers:
+        worker.process.send_signal(signal.SIGCONT)

@@ -1,0 +1,98 @@
+"""The corpus and what offline passes keep, damaged: a pass says what is wrong, or ends as it would have ended."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from neardup.errors import StateError
+from neardup.offline.options import Options
+from neardup.offline.passing import run_pass
+from neardup.offline.recluster import start_anew
+from neardup.settings import Settings
+from tests.faults.damage import DAMAGES, files_under
+from tests.faults.in_process import Stream
+from tests.faults.results import record
+
+pytestmark = pytest.mark.faults
+
+ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+CASES = 5 * ROUNDS
+OPTIONS = Options.of(Settings())
+Clusters = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def corpus(half_way: Stream) -> Path:
+    """Of some dozens of pages, in several files."""
+    return half_way.settings.state / "corpus"
+
+
+@pytest.fixture(scope="module")
+def first_pass(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a pass over half of the files."""
+    directory = tmp_path_factory.mktemp("first")
+    (directory / "corpus").mkdir()
+    for path in files_under(corpus)[: len(files_under(corpus)) // 2]:
+        shutil.copy(path, directory / "corpus")
+    run_pass(str(directory / "corpus"), directory / "results", OPTIONS)
+    return directory / "results"
+
+
+@pytest.fixture(scope="module")
+def expected(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Clusters:
+    directory = tmp_path_factory.mktemp("expected")
+    run_pass(str(corpus), directory, OPTIONS)
+    return clusters_in(directory)
+
+
+def test_a_damaged_corpus_is_told_or_does_no_harm(corpus: Path, tmp_path: Path, expected: Clusters) -> None:
+    told = 0
+    for number in range(CASES):
+        draw, damaged = random.Random(f"corpus {number}"), tmp_path / f"corpus-{number}"
+        shutil.copytree(corpus, damaged)
+        victim = draw.choice(files_under(damaged))
+        DAMAGES[number % len(DAMAGES)](victim, draw)
+        try:
+            run_pass(str(damaged), tmp_path / f"results-{number}", OPTIONS)
+        except StateError as error:
+            told += 1
+            said = str(error)
+        else:
+            said = ""
+        assert victim.name in said or clusters_in(tmp_path / f"results-{number}") == expected, victim
+    record("a file of the corpus damaged", times=CASES, told_and_stopped=told, harmless=CASES - told)
+    assert told
+
+
+def test_damaged_results_are_told_or_do_no_harm(
+    corpus: Path, first_pass: Path, tmp_path: Path, expected: Clusters
+) -> None:
+    """Before the next pass, which goes on from them; what helps is to start anew."""
+    told = 0
+    for number in range(2 * CASES):
+        draw, results = random.Random(f"results {number}"), tmp_path / f"results-{number}"
+        shutil.copytree(first_pass, results)
+        # The index is only read by questions, and made anew by every pass.
+        victim = draw.choice([path for path in files_under(results) if path.suffix not in (".sqlite", ".html")])
+        DAMAGES[number % len(DAMAGES)](victim, draw)
+        try:
+            run_pass(str(corpus), results, OPTIONS)
+        except StateError as error:
+            told += 1
+            assert str(results) in str(error), victim  # noqa: PT017
+            start_anew(results)
+            victim.unlink(missing_ok=True)
+            run_pass(str(corpus), results, OPTIONS)
+        assert clusters_in(results) == expected, victim
+    record("a file of a pass damaged", times=2 * CASES, told_and_stopped=told, harmless=2 * CASES - told)
+    assert told
+
+
+def clusters_in(results: Path) -> Clusters:
+    rows: Clusters = pyarrow.parquet.read_table(results / "clusters.parquet").to_pylist()
+    return rows
