@@ -276,7 +276,7 @@ RECLUSTER = [
         "s",
         {"age": "time() - max(neardup_pass_timestamp_seconds > 0)"},
     ),
-    Panel("Time of the last pass", "From start to end.", "s", {"pass": "max(neardup_pass_seconds)"}),  # nosec B105
+    Panel("Time of the last pass", "From start to end.", "s", {"pass": "max(neardup_pass_seconds)"}),
     Panel(
         "Documents and clusters",
         "Of the last pass; a document alone is a cluster.",
