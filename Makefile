@@ -4,7 +4,7 @@
 #   make test     everything, on a real Kafka
 #   make faults   the fault tests at full length
 #   make soak     an even load for an hour: memory and latency must not grow (make soak MINUTES=10)
-#   make lint     ruff and mypy
+#   make lint     ruff, mypy and bandit
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
 #   make down     stop it
@@ -52,6 +52,7 @@ lint: $(VENV)/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml shared services deploy
 
 DEMO := .run/demo
 demo: $(VENV)/stamp

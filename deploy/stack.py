@@ -73,7 +73,7 @@ class Process:
         if self.ready_path is None:
             return self.listens()
         with contextlib.suppress(OSError, HTTPException):  # a status of 400 or more is an OSError
-            urllib.request.urlopen(f"http://127.0.0.1:{self.port}{self.ready_path}", timeout=2).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}{self.ready_path}", timeout=2).close()  # nosec B310
             return True
         return False
 
@@ -92,7 +92,8 @@ def translate(compose: Mapping[str, Any], data: Path, kafka_version: str | None 
     `kafka_version` None takes the version from the tag of the image.
     """
     services: dict[str, dict[str, Any]] = compose["services"]
-    addresses = {"0.0.0.0": "127.0.0.1"}  # noqa: S104
+    everywhere = "0.0.0.0"  # noqa: S104 # nosec B104
+    addresses = {everywhere: "127.0.0.1"}
     addresses |= {f"{name}:9092": f"127.0.0.1:{_published(each)}" for name, each in services.items() if _is_kafka(each)}
     processes = []
     for name in TopologicalSorter({name: each.get("depends_on", ()) for name, each in services.items()}).static_order():

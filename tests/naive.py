@@ -26,6 +26,22 @@ def xxh64(data: bytes, seed: int = 0) -> int:
     return xxhash.xxh64_intdigest(data, seed=seed)
 
 
+def mixed(key: int) -> int:
+    """XXH64's last step, on one word."""
+    key = (key ^ key >> 33) * 0xC2B2AE3D27D4EB4F & MASK
+    key = (key ^ key >> 29) * 0x165667B19E3779F9 & MASK
+    return key ^ key >> 32
+
+
+def unmixed(key: int) -> int:
+    """The word that `mixed` made this of: each step undone, bits shifted down taken off from the top."""
+    for shift, factor in ((32, 0x165667B19E3779F9), (29, 0xC2B2AE3D27D4EB4F), (33, 1)):
+        for at in range(63 - shift, -1, -1):
+            key ^= (key >> at + shift & 1) << at
+        key = key * pow(factor, -1, 2**64) & MASK
+    return key
+
+
 def murmur3(data: bytes) -> int:
     """The library of that name."""
     first: int = mmh3.hash64(data, signed=False)[0]

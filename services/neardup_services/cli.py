@@ -13,7 +13,7 @@ from neardup.deployment import SERVICES
 from neardup.errors import NeardupError
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
-from neardup.topics import topic_specs
+from neardup.topics import Topics, topic_specs
 from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
 from neardup_services.commands.dedup import dedup
@@ -28,6 +28,7 @@ from neardup_services.commands.plan import plan
 from neardup_services.commands.produce import produce
 from neardup_services.commands.recluster import recluster
 from neardup_services.commands.replay import replay
+from neardup_services.commands.reshard import reshard
 from neardup_services.commands.sample import sample
 from neardup_services.commands.score import score
 from neardup_services.commands.serve import serve
@@ -85,7 +86,8 @@ def topics() -> None:
 def create() -> None:
     """Create the topics that are missing; say how existing ones differ.
 
-    Safe to repeat. Changes nothing that exists; exit code 1 if something differs.
+    Safe to repeat. Changes nothing that exists; exit code 1 if something differs. Of a deployment that was resharded,
+    `neardup reshard` made those between services.
     """
     said = asyncio.run(_create(Settings.load()))
     for name, state in said.items():
@@ -95,8 +97,11 @@ def create() -> None:
 
 
 async def _create(settings: Settings) -> dict[str, str]:
-    log = KafkaLog(settings)
-    return await log.create_topics(topic_specs(settings))
+    names, specs = Topics.under(settings.prefix, settings.generation), topic_specs(settings)
+    if settings.generation:
+        # Made here they would be empty: what the deployment knows is in the ones that the resharding made.
+        specs = [spec for spec in specs if spec.name not in (names.probes, names.inbox)]
+    return await KafkaLog(settings).create_topics(specs)
 
 
 @main.command()
@@ -109,8 +114,8 @@ def settings() -> None:
 
 
 for command in (
-    dedup, produce, verdicts, status, dead_letters, forget, expire, recluster, lookup, similar, moved, changes, serve,
-    sample, score, evaluate, tune, distribution, replay, fingerprint, explain, plan,
+    dedup, produce, verdicts, status, dead_letters, forget, expire, reshard, recluster, lookup, similar, moved, changes,
+    serve, sample, score, evaluate, tune, distribution, replay, fingerprint, explain, plan,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -45,19 +45,26 @@ class StateView:
     signature_versions: list[str]
     slices: list[SliceState]
     owners: list[OwnerState]
+    corpus: str
     corpus_files: int
     corpus_documents: int
     last_pass: dict[str, Any] | None
 
 
-def look(state: Path) -> StateView:
-    """Read it. Raises InputError when it is no state directory, StateError when a part of it cannot be read."""
+def look(state: Path, corpus_elsewhere: str = "") -> StateView:
+    """Read it. Raises InputError when it is no state directory, StateError when a part of it cannot be read.
+
+    `corpus_elsewhere`: where workers on Kafka keep the corpus, if not in the state directory. An embedded run always
+    has its own there.
+    """
     embedded = _embedded(state / FILE)
     snapshots = sorted(state.glob("*/slice"), key=lambda path: _number(path.parent.name))
     stores = sorted(state.glob("*/store"), key=lambda path: _number(path.parent.name))
-    corpus = Corpus(str(state / "corpus"))
+    address = str(state / "corpus") if embedded or not corpus_elsewhere else corpus_elsewhere
+    corpus = Corpus(address)
     files = corpus.files()
-    if not (embedded or snapshots or stores or files):
+    last_pass = _last_pass(state / RESULTS / REPORT)
+    if not state.is_dir() or not (embedded or snapshots or stores or files or last_pass):
         raise InputError(f"{state}: expected a state directory, with {FILE} or the state of partitions, got neither")
     abouts = {path: snapshot.read_about(path) for path in snapshots}
     plans = {Plan.from_json(about["plan"], str(path)).digest for path, about in abouts.items()}
@@ -75,9 +82,10 @@ def look(state: Path) -> StateView:
             for path, about in abouts.items()
         ],
         owners=[OwnerState(path.parent.name, documents_in(path.parent), _size(path)) for path in stores],
+        corpus=address,
         corpus_files=len(files),
         corpus_documents=sum(corpus.documents(file) for file in files),
-        last_pass=_last_pass(state / RESULTS / REPORT),
+        last_pass=last_pass,
     )
 
 

@@ -91,7 +91,8 @@ def _scrape(base: str) -> tuple[Samples, str]:
 
 def _get(url: str) -> str:
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - checked to be http(s)
+        # The address was checked to be http or https.
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 # nosec B310
             body: bytes = answer.read()
     except urllib.error.HTTPError as error:
         # A worker that is not ready says why with a status of 503.

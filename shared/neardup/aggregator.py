@@ -9,7 +9,7 @@ Everything here is a function of the inbox up to an offset; `owner.py` holds the
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from neardup.canaries import Canaries
 from neardup.checking import require_plan
 from neardup.control import Expire, Forget, read_order
 from neardup.decision import Thresholds
-from neardup.directory import Directory
+from neardup.directory import Directory, check_entry
 from neardup.document_batches import write_documents
 from neardup.errors import StateError
 from neardup.joins import Joins
@@ -31,18 +31,20 @@ from neardup.questions import Evidence, Question, read_evidence, read_questions,
 from neardup.recall import Recall
 from neardup.registrations import Registrations, read_registrations, read_skipped
 from neardup.routing import Routing
+from neardup.seeds import RETIRED, Entry, SeedEntries, read_seed_entries, stop_at_retired
 from neardup.settings import Settings
 from neardup.signature import Choices
 from neardup.stage import Stage, Waves, decoded
+from neardup.store import VERSION as LAYOUT
 from neardup.store import Store
 from neardup.topics import Topics
 from neardup.types import DocumentId, Kind, PageRef, SkippedPage, Verdict
 from neardup.verdict import write_verdict
 
-KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control")
+KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control", "seed-entries", RETIRED)
 """What an inbox carries."""
 
-PLANLESS: Final = ("skipped", "control")
+PLANLESS: Final = ("skipped", "control", RETIRED)
 """Those that mean the same under every plan."""
 SAME_FINGERPRINT: Final = "fingerprint"
 """What found a page that no table had to find: its owner has another with the same fingerprint."""
@@ -53,7 +55,16 @@ _GAUGES: Final = (
     metrics.OLDEST_PENDING,
     metrics.DIRECTORY_DOCUMENTS,
 )
-Message = Registrations | list[SkippedPage] | Answers | tuple[int, list[Question]] | list[Evidence] | Forget | Expire
+Message = (
+    Registrations
+    | list[SkippedPage]
+    | Answers
+    | tuple[int, list[Question]]
+    | list[Evidence]
+    | Forget
+    | Expire
+    | SeedEntries
+)
 
 
 class Aggregator(Stage):
@@ -65,7 +76,7 @@ class Aggregator(Stage):
         self, *, settings: Settings, plan: Plan, partition: int, identity: str, clock: Callable[[], float]
     ) -> None:
         self._settings = settings
-        self._topics = Topics.under(settings.prefix)
+        self._topics = Topics.under(settings.prefix, settings.generation)
         self._plan = plan
         self._choices = Choices.of(settings)
         self._routing = Routing(plan)
@@ -82,6 +93,11 @@ class Aggregator(Stage):
     def waiting(self) -> int:
         """Documents that are not settled yet."""
         return len(self._owner.joins)
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """(fingerprint, entry) of all that the owner knows, as seeds of other owners; what waits is not among it."""
+        self._owner.directory.flush()
+        return self._owner.directory.entries()
 
     def open(self, directory: Path) -> int | None:
         """Where the store says."""
@@ -147,6 +163,10 @@ class Aggregator(Stage):
                 return read_questions(body, self._settings.owners, self._choices.m)
             case "evidence":
                 return read_evidence(body)
+            case "seed-entries":
+                return read_seed_entries(body, LAYOUT, lambda entry: check_entry(entry, self._choices.m))
+            case "retired":
+                stop_at_retired(body)
         return read_order(body)
 
     def _take(self, message: Message, outbox: Outbox) -> None:
@@ -159,6 +179,8 @@ class Aggregator(Stage):
             case (int(asker), list(questions)):
                 for question in questions:
                     self._owner.asked(question, asker, outbox)
+            case SeedEntries(entries):
+                self._owner.directory.restore(entries)
             case Forget(url):
                 self._owner.forget(url, outbox)
             case Expire(before):

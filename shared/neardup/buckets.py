@@ -4,7 +4,7 @@ The newest pairs are in a hash table. When it is full they become a sorted run, 
 A key with as many fingerprints as the limit is common: it is ignored, as Broder ignores common shingles, and counted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.counts import TableCounts
-from neardup.kernels.bucketing import ASKS, mix
+from neardup.kernels.bucketing import ASKS, mix, unmix
 from neardup.kernels.ordering import group_by_query
 from neardup.levels import RATIO, Levels, epoch_of
 from neardup.lookup import Found
@@ -102,6 +102,17 @@ class BucketTable:
         """All pairs of an epoch into one run. Takes as long as it takes; for loading and tests."""
         self._flush()
         self._levels.settle()
+
+    def pairs(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64], int]]:
+        """(keys, fingerprints, epoch) of all that is held, oldest first; keys as they were given."""
+        recent = (self._recent.keys, self._recent.fingerprints, self.epoch)
+        for mixed, fingerprints, epoch in [
+            *((run.keys, run.fingerprints, run.epoch) for run in self._levels.runs),
+            recent,
+        ]:
+            keys = np.empty(mixed.size, np.uint64)
+            unmix(mixed, keys)
+            yield keys, fingerprints, epoch
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """The arrays and the rest that a snapshot keeps: views, valid until the next call that changes something."""

@@ -31,7 +31,7 @@ from neardup.settings import Settings
 from neardup.shard import Shard
 from neardup.signature import Choices, Signatures
 from neardup.stage import Stage
-from neardup.topics import Topics
+from neardup.topics import Topics, prefix_of_generation
 
 _LARGEST_CANARY: Final = 1 << 20
 
@@ -50,7 +50,7 @@ class Deployment:
     @cached_property
     def topics(self) -> Topics:
         """What they are called."""
-        return Topics.under(self.settings.prefix)
+        return Topics.under(self.settings.prefix, self.settings.generation)
 
     @cached_property
     def signatures(self) -> Signatures:
@@ -163,6 +163,12 @@ SERVICES = {
 }
 
 
+def group_of(name: str, settings: Settings) -> str:
+    """The group of a service's workers. Each generation has its own: one of an old one takes nothing from the new."""
+    generation = 0 if name == "recluster" else settings.generation
+    return f"{prefix_of_generation(settings.prefix, generation)}.{name}"
+
+
 def _announce(name: str, plan: Plan) -> None:
     """Counters that alerts watch begin at 0: Prometheus sees no increase in one that is first seen above it."""
     metrics.BUILD_INFO.labels(version("neardup"), plan.signature_version, plan.digest).set(1)
@@ -185,7 +191,7 @@ def make_runner(name: str, settings: Settings, log: Log, deployment: Deployment 
     return Runner(
         log=log,
         topic=spec.topic(deployment.topics),
-        group=f"{settings.prefix}.{name}",
+        group=group_of(name, settings),
         make_stage=lambda partition: spec.make_stage(deployment, partition),
         settings=settings,
         dead_letter_topic=deployment.topics.dead_letters,

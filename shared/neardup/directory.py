@@ -14,7 +14,7 @@ Entries in use are kept as objects and packed when they are saved.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +23,12 @@ import msgpack
 import numpy as np
 import xxhash
 
+from neardup.checking import document_of, text_of
+from neardup.errors import Corrupt, CorruptState
 from neardup.evidence import Match
+from neardup.packed_sketch import is_packed
 from neardup.questions import packed_match, unpacked_match
+from neardup.seeds import Entry
 from neardup.store import Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
@@ -146,6 +150,27 @@ class Directory:
             if is_gone(DocumentId(*msgpack.unpackb(packed)[0])):
                 self._store.delete(key)
 
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """(fingerprint that it belongs to, entry) of everything that is flushed, as seeds of other directories."""
+        for prefix, start in ((b"F", 1), (b"D", 1), (b"U", 9)):
+            for key, value in self._store.scan(prefix):
+                yield int.from_bytes(key[start : start + 8], "big"), Entry(key, value)
+        for key, packed in self._store.scan(b"C"):
+            place, url = msgpack.unpackb(packed)
+            mine = [fingerprint for fingerprint, document in self.of_url(url) if document == DocumentId(*place)]
+            if not mine:
+                raise CorruptState(f"expected {url!r} in the directory, which has it as the first of its content")
+            yield mine[0], Entry(key, packed)
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """Take entries over from another directory. They must have passed `check_entry`; repeats change nothing."""
+        for key, value in entries:
+            if key[:1] == b"U" and self._store.get(key) is None:
+                self.documents += 1
+            if key[:1] == b"F":
+                self._entries.pop(int.from_bytes(key[1:], "big"), None)
+            self._store.put(key, value)
+
     def flush(self) -> None:
         """Pack what was touched into the store, to be saved with it, and let go of what is too much for memory."""
         for fingerprint in self._touched:
@@ -164,6 +189,29 @@ class Directory:
         place = _PLACE.pack(document.fingerprint, *document.id)
         self._store.put(_url_prefix(document.url) + place, b"")
         self.documents += 1
+
+
+def check_entry(entry: Entry, mips: int) -> None:
+    """Raise Corrupt unless a directory can use this entry, of documents with so many MIPs values."""
+    key, value = entry
+    try:
+        match key[:1]:
+            case b"F" if len(key) == 9:
+                for row in msgpack.unpackb(value):
+                    known = unpacked_known(int.from_bytes(key[1:], "big"), row)
+                    if not is_packed(known.document.sketch, mips):
+                        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+            case b"C":
+                place, url = msgpack.unpackb(value)
+                document_of(place), text_of(url)
+            case b"D" if len(key) == 1 + _PLACE.size and not value:
+                pass
+            case b"U" if len(key) == 9 + _PLACE.size and not value:
+                pass
+            case _:
+                raise Corrupt(f"expected an entry of a directory, got the key {key[:40]!r}")
+    except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
+        raise Corrupt(f"expected an entry of a directory, got {key[:1]!r} with another value: {error!r}") from error
 
 
 def documents_in(state: Path) -> int | None:

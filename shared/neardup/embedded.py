@@ -52,8 +52,66 @@ class Progress:
     pages: int = 0
     timestamp: int = 0
     clean: bool = True
+    generation: int = 0
     notes: Any = None
     saving: Any = None
+
+
+def read_progress(state: Path) -> Progress | None:
+    """What the file says; None where there is none. Raises CorruptState, or WrongState for another version."""
+    path = state / FILE
+    if not path.exists():
+        return None
+    try:
+        body = json.loads(path.read_text())
+        version = body.pop("version")
+        found = Progress(**body)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptState(f"{path}: expected the progress of an embedded run: {error!r}") from error
+    if version != VERSION:
+        raise WrongState(f"{path}: expected version {VERSION}, got {version!r}: use the release that wrote it")
+    return found
+
+
+def write_progress(state: Path, progress: Progress) -> None:
+    """Exchange the file, durably and at once."""
+    values = {name: getattr(progress, name) for name in Progress.__slots__}
+    beside = state / (FILE + ".new")
+    with beside.open("w") as file:
+        json.dump({"version": VERSION, **values}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(state / FILE)
+
+
+def require_plan(state: Path, progress: Progress, plan: str) -> None:
+    """Raise WrongState unless the state was made with this plan."""
+    if progress.plan != plan:
+        raise WrongState(
+            f"{state / FILE}: expected plan {plan}, got {progress.plan}: use the settings that the state was made "
+            "with, or another directory"
+        )
+
+
+def embedded_settings(settings: Settings, state: Path, generation: int) -> Settings:
+    """What the settings of a run in one process come to."""
+    # One partition of pages: the order of the pages is the order in which they are fed. Its featurizer uses all
+    # cores. One owner: nothing has to be asked of another.
+    return replace(
+        settings,
+        state=state,
+        corpus="",
+        page_partitions=1,
+        verdict_partitions=1,
+        owners=1,
+        generation=generation,
+        processes=settings.processes or os.cpu_count() or 1,
+        checkpoint_seconds=_NEVER_SECONDS,
+        checkpoint_records=10**12,
+        corpus_seconds=0.0,
+        # Nobody watches the metrics of a run in one process.
+        shadow_share=0.0,
+    )
 
 
 class Embedded:
@@ -72,22 +130,8 @@ class Embedded:
         rejected: Callable[[bytes], None] = lambda letter: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        # One partition of pages: the order of the pages is the order in which they are fed. Its featurizer uses all
-        # cores. One owner: nothing has to be asked of another.
-        self._settings = replace(
-            settings,
-            state=state,
-            corpus="",
-            page_partitions=1,
-            verdict_partitions=1,
-            owners=1,
-            processes=settings.processes or os.cpu_count() or 1,
-            checkpoint_seconds=_NEVER_SECONDS,
-            checkpoint_records=10**12,
-            corpus_seconds=0.0,
-            # Nobody watches the metrics of a run in one process.
-            shadow_share=0.0,
-        )
+        before = read_progress(state)
+        self._settings = embedded_settings(settings, state, before.generation if before else 0)
         self._state = state
         self._told = told
         self._rejected = rejected
@@ -97,7 +141,7 @@ class Embedded:
         self._log: MemoryLog
         self._first: dict[str, int] = {}
         self._read: dict[str, int] = {}
-        self.progress = Progress(self._deployment.plan.digest)
+        self.progress = Progress(self._deployment.plan.digest, generation=self._settings.generation)
 
     async def __aenter__(self) -> Self:
         self._state.mkdir(parents=True, exist_ok=True)
@@ -216,27 +260,11 @@ class Embedded:
                 self._log.trim(partition, self._read[topic])
 
     def _load(self) -> Progress:
-        path = self._state / FILE
-        if not path.exists():
+        found = read_progress(self._state)
+        if found is None:
             return self.progress
-        try:
-            body = json.loads(path.read_text())
-            version, plan = body.pop("version"), body["plan"]
-            found = Progress(**body)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorruptState(f"{path}: expected the progress of an embedded run: {error!r}") from error
-        if version != VERSION or plan != self.progress.plan:
-            raise WrongState(
-                f"{path}: expected version {VERSION} and plan {self.progress.plan}, got version {version} and plan "
-                f"{plan}: use the settings that the state was made with, or another directory"
-            )
+        require_plan(self._state, found, self.progress.plan)
         return found
 
     def _write(self) -> None:
-        values = {name: getattr(self.progress, name) for name in Progress.__slots__}
-        beside = self._state / (FILE + ".new")
-        with beside.open("w") as file:
-            json.dump({"version": VERSION, **values}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._state / FILE)
+        write_progress(self._state, self.progress)

@@ -14,8 +14,11 @@
     │       └── TooLarge       over the limit on bytes or array length
     ├── LogError               the log as a whole cannot be used; the worker stops
     │   ├── BrokerUnreachable  no connection, or refused credentials
+    │   ├── NotAuthorized      the broker knows the user, but does not let it do this
     │   ├── TopicMismatch      a topic is missing or is not as the settings say
     │   ├── SendFailed         an output was not acknowledged
+    │   ├── NotAtRest          something still works on what is to be resharded
+    │   ├── Retired            the topics were resharded; the deployment goes on in others
     │   └── LogGap             records that the state still needs are gone from the log
     ├── InputError             a file that a command was given cannot be used
     │   ├── InvalidPair        a line of a file of labelled pairs, or too few of them
@@ -118,12 +121,24 @@ class BrokerUnreachable(LogError):
     """No broker answered, or it refused the credentials."""
 
 
+class NotAuthorized(LogError):
+    """The user lacks a right on a topic or group."""
+
+
 class TopicMismatch(LogError):
     """A topic is missing, or has another partition count than the settings say."""
 
 
 class SendFailed(LogError):
     """An output was not acknowledged in time."""
+
+
+class NotAtRest(LogError):
+    """Workers run, or records wait, where nothing may move."""
+
+
+class Retired(LogError):
+    """The log ends here: the deployment was resharded and goes on in the next generation of its topics."""
 
 
 class LogGap(LogError):

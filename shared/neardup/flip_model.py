@@ -83,10 +83,7 @@ class FlipModel:
         near = np.bitwise_count(fingerprints ^ others) <= k
         if not near.any():
             raise ValueError(f"expected pairs within {k} bits, got none of {fingerprints.size}")
-        attempts = np.empty(int(near.sum()), np.int64)
-        differences = (fingerprints ^ others)[near]
-        ranking = sorting_network(header, header)
-        attempts_needed(differences, levels[near], self.table, header, k, MOST_ATTEMPTS, ranking, attempts)
+        attempts = self.attempts((fingerprints ^ others)[near], levels[near], header=header, k=k)
         if first:
             order = np.argsort(fingerprints[near], kind="stable")
             starts = np.unique(fingerprints[near][order], return_index=True)[1]
@@ -97,6 +94,15 @@ class FlipModel:
                 f"expected recall {recall} within {MOST_ATTEMPTS} flips of {header} bits, did not reach it"
             )
         return max(1, needed)
+
+    def attempts(
+        self, differences: NDArray[np.uint64], levels: NDArray[np.uint8], *, header: int, k: int
+    ) -> NDArray[np.int64]:
+        """At which flip of `header` bits each difference, of at most k bits, is met (`attempts_needed`)."""
+        found = np.empty(differences.size, np.int64)
+        ranking = sorting_network(header, header)
+        attempts_needed(differences, levels, self.table, header, k, MOST_ATTEMPTS, ranking, found)
+        return found
 
     def save(self, path: Path) -> None:
         """Write the file beside and rename it."""

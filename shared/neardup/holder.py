@@ -1,7 +1,7 @@
 """What a shard partition holds: a slice of a permuted table, or of a bucket table, behind one face."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from neardup.levels import EPOCHS, epoch_of
 from neardup.plan import Plan
 from neardup.probes import Probes, asks_of, concatenated
 from neardup.psm import Psm
+from neardup.seeds import SeedKeys
 from neardup.settings import Settings
 from neardup.slice import Slice, SliceSettings
 from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
@@ -23,6 +24,8 @@ from neardup.table import Table
 from neardup.warm_up import warm_up_buckets, warm_up_slices
 
 _HOUR: Final = 3_600_000
+_SEED_KEYS: Final = 32_000
+"""In a seed: 512 KB at most, with the keys of a bucket table."""
 # Looked up once: finding a metric by its labels takes longer than counting.
 _EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
 _GAUGES: Final = (metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
@@ -56,6 +59,14 @@ class Holder(ABC):
         """
 
     @abstractmethod
+    def contents(self) -> Iterator[SeedKeys]:
+        """Everything that is held, oldest first. Nothing may be inserted meanwhile."""
+
+    @abstractmethod
+    def fill(self, seed: SeedKeys) -> None:
+        """Remember what another holder held; nobody is told what is near."""
+
+    @abstractmethod
     def save(self, path: Path, offset: int) -> None:
         """Make it durable together with the offset."""
 
@@ -77,6 +88,10 @@ class Holder(ABC):
 
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
+
+    def _middle_of(self, epoch: int) -> int:
+        """A timestamp in that epoch, safe from rounding."""
+        return int((epoch + 0.5) * (self._ttl / EPOCHS))
 
     def _report(self, counts: TableCounts, keys: int, size: int, runs: int) -> None:
         for event in counts.__slots__:
@@ -117,6 +132,20 @@ class Permuted(Holder):
         other = found != keys[query]
         return fingerprints[query[other]], self._slice.table.fingerprints_of(found[other])
 
+    def contents(self) -> Iterator[SeedKeys]:
+        for run in self._slice.runs:
+            for start in range(0, run.size, _SEED_KEYS):
+                yield self._seed(run.read(start, min(start + _SEED_KEYS, run.size)), run.epoch)
+        if self._slice.tail.size:
+            yield self._seed(self._slice.tail, self._slice.epoch)
+
+    def fill(self, seed: SeedKeys) -> None:
+        keys = self._slice.table.keys_of(seed.fingerprints)
+        self._slice.probe_and_insert(keys, 0, self._time_of(self.epoch_of(seed.timestamp)))
+
+    def _seed(self, keys: NDArray[np.uint64], epoch: int) -> SeedKeys:
+        return SeedKeys(self._middle_of(epoch), self._slice.table.fingerprints_of(keys))
+
     def save(self, path: Path, offset: int) -> None:
         save_slice(path, self._slice, plan=self._plan, partition=self._partition, offset=offset)
 
@@ -145,6 +174,17 @@ class Buckets(Holder):
         keys = concatenated([each.keys for each in probes if each.keys is not None])
         matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), asks_of(probes))
         return fingerprints[matches.query], matches.fingerprint
+
+    def contents(self) -> Iterator[SeedKeys]:
+        for keys, fingerprints, epoch in self._table.pairs():
+            for start in range(0, keys.size, _SEED_KEYS):
+                piece = slice(start, start + _SEED_KEYS)
+                yield SeedKeys(self._middle_of(epoch), fingerprints[piece], keys[piece])
+
+    def fill(self, seed: SeedKeys) -> None:
+        assert seed.keys is not None, "a seed of a bucket table has keys"
+        time = self._time_of(self.epoch_of(seed.timestamp))
+        self._table.probe_and_insert(seed.keys, seed.fingerprints, time)
 
     def save(self, path: Path, offset: int) -> None:
         save_buckets(path, self._table, plan=self._plan, partition=self._partition, offset=offset)

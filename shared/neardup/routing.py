@@ -45,6 +45,14 @@ class Routing:
         place = self.place_of(partition)
         return place.table + len(self.plan.tables) * place.is_band
 
+    def partitions_of_table(self, number: int) -> range:
+        """The partitions of a table, with the bands counted after the permuted tables."""
+        permuted = len(self.plan.tables)
+        if number < permuted:
+            return range(number << self.plan.slice_bits, (number + 1) << self.plan.slice_bits)
+        bits, first = self.plan.band_slice_bits, permuted << self.plan.slice_bits
+        return range(first + (number - permuted << bits), first + (number - permuted + 1 << bits))
+
     def names(self, tables: int) -> tuple[str, ...]:
         """What a verdict calls the tables whose bits are set."""
         permuted = len(self.plan.tables)

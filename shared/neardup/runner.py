@@ -136,7 +136,7 @@ class Runner(Listener):
             rested = self._resting.pop(partition) if partition in self._resting else None
             stage, offset = rested or await self._open(partition)
             try:
-                await self._seek(partition, offset)
+                await self._seek(partition, offset, stage)
             except BaseException:
                 await self._crew.run(stage.close)
                 raise
@@ -228,7 +228,7 @@ class Runner(Listener):
         logger.info("opened %s at offset %d", partition, offset)
         return stage, offset
 
-    async def _seek(self, partition: Partition, offset: int) -> None:
+    async def _seek(self, partition: Partition, offset: int, stage: Stage) -> None:
         first, end = (await self._consumer.bounds([partition]))[partition]
         if offset == 0:
             # From the start means from the oldest record there is.
@@ -236,8 +236,7 @@ class Runner(Listener):
         if not first <= offset <= end:
             raise LogGap(
                 f"{partition}: expected to read offset {offset}, the log holds {first} to {end}. Records were removed "
-                "by retention or the topic was made anew: restore a snapshot, or delete the state directory "
-                f"{self._directory(partition)} and reset the offset of group {self._group}"
+                f"by retention or the topic was made anew: {stage.after_gap(self._directory(partition), self._group)}"
             )
         self._consumer.seek(partition, offset)
 

@@ -117,6 +117,9 @@ class Settings:
     page_partitions: int = _setting(2, _whole(1, 10_000), "partitions of pages")
     owners: int = _setting(2, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
     verdict_partitions: int = _setting(2, _whole(1, 10_000), "partitions of verdicts, documents and clusters")
+    generation: int = _setting(
+        0, _whole(0, 10_000), "of probes and inbox: how often the deployment was resharded (neardup reshard)"
+    )
     replication: int = _setting(1, _whole(1, 10), "copies of every topic")
     page_retention_hours: int = _setting(
         168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"

@@ -1,6 +1,6 @@
 """The shard: one slice of one table, which answers probes and remembers them in one step, in the order of the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -8,19 +8,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup import wire
 from neardup.answers import Answers, split_pairs, write_answers
+from neardup.errors import Corrupt
 from neardup.holder import Buckets, Holder, Permuted
 from neardup.log import Output, Record
 from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
-from neardup.probes import Probes, concatenated, read_probes
+from neardup.probes import Probes, concatenated, probes_of
 from neardup.psm import Psm
 from neardup.routing import Routing
+from neardup.seeds import RETIRED, SeedKeys, read_seed_keys, stop_at_retired
 from neardup.settings import Settings
 from neardup.stage import Stage, Waves, decoded
 from neardup.topics import Topics
 from neardup.types import BatchId
 
+KINDS: Final = ("probes", "seed-keys", RETIRED)
+"""What the log of a shard partition carries."""
 _PAIRS: Final = 32_000
 """In a message of answers: 512 KB."""
 _NO_PAIRS: Final = [(np.empty(0, np.uint64), np.empty(0, np.uint64))]
@@ -36,11 +41,12 @@ class Shard(Stage):
     name = "shard"
 
     def __init__(self, *, settings: Settings, plan: Plan, partition: int, psm: Psm | None = None) -> None:
-        self._topics = Topics.under(settings.prefix)
+        self._topics = Topics.under(settings.prefix, settings.generation)
         self._owners = settings.owners
         self._plan = plan
         self._partition = partition
         place = Routing(plan).place_of(partition)
+        self._is_band = place.is_band
         self._holder: Holder
         if place.is_band:
             self._holder = Buckets(settings, plan, partition)
@@ -50,6 +56,10 @@ class Shard(Stage):
         self._next = 0
         self._saved = 0
         self._keys_saved = 0
+
+    def __len__(self) -> int:
+        """Keys held."""
+        return len(self._holder)
 
     def open(self, directory: Path) -> int | None:
         """What the snapshot says, else the start of the log."""
@@ -63,12 +73,16 @@ class Shard(Stage):
 
     def process(self, records: Sequence[Record]) -> Waves:
         """One wave: answers, a message an owner."""
-        probes, rejected = decoded(records, lambda record: read_probes(record.value, self._plan.digest))
+        messages, rejected = decoded(records, self._read)
         batches: dict[int, list[BatchId]] = {}
         pairs: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]] = {}
-        for epoch, some in groupby(probes, key=lambda each: self._holder.epoch_of(each[0].timestamp)):
-            together = [probe for _, probe in some]
-            self._answer(together, epoch, batches, pairs)
+        for epoch, some in groupby(messages, key=lambda each: self._epoch_of(*each)):
+            if epoch is None:
+                for _, seed in some:
+                    assert isinstance(seed, SeedKeys)
+                    self._holder.fill(seed)
+            else:
+                self._answer([probe for _, probe in some if isinstance(probe, Probes)], epoch, batches, pairs)
         self._next = records[-1].offset + 1
         self._holder.measure()
         return Waves([self._outputs(batches, pairs)], rejected)
@@ -81,9 +95,28 @@ class Shard(Stage):
             self._saved, self._keys_saved = self._next, len(self._holder)
         return self._saved
 
+    def contents(self) -> Iterator[SeedKeys]:
+        """Everything that the slice holds, as the seeds of another one."""
+        return self._holder.contents()
+
     def close(self) -> None:
         """The slice is another worker's to report."""
         self._holder.close()
+
+    def _read(self, record: Record) -> Probes | SeedKeys:
+        kind, body = wire.decode_any(record.value, KINDS)
+        if kind == RETIRED:
+            stop_at_retired(body)
+        if kind == "seed-keys":
+            seed = read_seed_keys(body, self._plan.digest)
+            if (seed.keys is not None) != self._is_band:
+                raise Corrupt(f"expected seeds {'with' if self._is_band else 'without'} keys, got the other kind")
+            return seed
+        return probes_of(body, self._plan.digest)
+
+    def _epoch_of(self, record: Record, message: Probes | SeedKeys) -> int | None:
+        """Of probes; seeds have their own time."""
+        return None if isinstance(message, SeedKeys) else self._holder.epoch_of(record.timestamp)
 
     def _answer(
         self,

@@ -65,6 +65,10 @@ class Stage(ABC):
         Called only when every output of every processed record is acknowledged.
         """
 
+    def after_gap(self, directory: Path, group: str) -> str:
+        """What an operator can do when the log no longer holds what this stage would have to read next."""
+        return f"restore a snapshot, or delete the state directory {directory} and reset the offset of group {group}"
+
     def close(self) -> None:
         """Release files and memory. Saves nothing: that is what `checkpoint` is for."""
         return

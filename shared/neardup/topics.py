@@ -13,10 +13,14 @@
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from neardup.log import TopicSpec
 from neardup.planning import plan_of
 from neardup.settings import Settings
+
+_INNER: Final = ("probes", "inbox")
+"""Topics whose partitions are those of the plan and of the owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,22 @@ class Topics:
     dead_letters: str
 
     @classmethod
-    def under(cls, prefix: str) -> "Topics":
-        """The names for a deployment."""
+    def under(cls, prefix: str, generation: int = 0) -> "Topics":
+        """The names for a deployment. Only what is between services is made anew by a resharding."""
         names = ("pages", "probes", "inbox", "verdicts", "canaries", "documents", "clusters", "dead-letters")
-        return cls(*(f"{prefix}.{name}" for name in names))
+        inner = prefix_of_generation(prefix, generation)
+        return cls(*(f"{inner if name in _INNER else prefix}.{name}" for name in names))
+
+
+def prefix_of_generation(prefix: str, generation: int) -> str:
+    """First part of the names of what belongs to one generation of a deployment: it is resharded into the next."""
+    return f"{prefix}.{generation}" if generation else prefix
 
 
 def topic_specs(settings: Settings) -> list[TopicSpec]:
     """Every topic as it should be. Raises SettingsError when the settings make no plan."""
     plan = plan_of(settings)
-    names = Topics.under(settings.prefix)
+    names = Topics.under(settings.prefix, settings.generation)
     kept = {"retention.ms": str(settings.page_retention_hours * 3_600_000)}
     # State is a cache of probes and inbox: what is removed there cannot be rebuilt.
     forever = {"retention.ms": "-1", "max.message.bytes": str(2 * 2**20)}

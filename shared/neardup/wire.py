@@ -38,6 +38,9 @@ SCHEMAS: Final[dict[str, int]] = {
     "questions": 1,
     "evidence": 1,
     "control": 1,
+    "seed-keys": 1,
+    "seed-entries": 1,
+    "retired": 1,
     "documents": 2,
     "dead-letter": 1,
 }

@@ -1,17 +1,19 @@
 """The Kubernetes manifests agree with the code, the image and each other.
 
-Own checks and, where kubectl is, its kustomize: no package with the schemas of Kubernetes is small enough to ask for.
+The schemas of Kubernetes itself, own checks and, where kubectl is, its kustomize.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -39,6 +41,9 @@ def named(each: Object) -> str:
     return str(each["metadata"]["name"])
 
 
+CUSTOM = of_kind("PodMonitor")
+SCHEMAS = ("1.30", "1.37")
+"""The oldest release of Kubernetes that is checked, and the newest."""
 WORKERS = of_kind("Deployment", "StatefulSet")
 WITH_PODS = [*WORKERS, *of_kind("Job")]
 SETTINGS: dict[str, str] = of_kind("ConfigMap")[0]["data"]
@@ -81,6 +86,39 @@ def test_kustomize_accepts_them() -> None:
     built = list(yaml.safe_load_all(done.stdout))
     assert len(built) == len(OBJECTS)
     assert f"image: neardup:{neardup.__version__}" in done.stdout
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+@pytest.mark.parametrize(
+    "each", [each for each in OBJECTS if each not in CUSTOM], ids=lambda each: f"{each['kind']}-{named(each)}"
+)
+def test_every_object_is_as_the_schema_says(each: Object, version: str) -> None:
+    """Strictly: a field that the schema does not have is an error, too."""
+    kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "replicas"), "two"),
+        (("spec", "replica"), 2),
+        (("spec", "template", "spec", "containers", 0, "ports", 0, "containerPort"), "6066"),
+        (("spec", "template", "spec", "containers", 0, "readinessProbe", "httpGet", "url"), "/readyz"),
+        (("spec", "selector"), "shard"),
+    ],
+)
+def test_a_broken_manifest_is_seen(path: tuple[str | int, ...], value: object) -> None:
+    (broken,) = [deepcopy(each) for each in of_kind("StatefulSet") if named(each) == "shard"]
+    place: Any = broken
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, SCHEMAS[-1], strict=True)
+
+
+def test_only_what_an_operator_defines_has_no_schema() -> None:
+    assert [each["apiVersion"] for each in CUSTOM] == ["monitoring.coreos.com/v1"]
 
 
 @every_pod

@@ -14,10 +14,12 @@ from neardup_services.cli import main
 
 ROOT = Path(__file__).parents[2]
 RUNBOOK = (ROOT / "deploy/RUNBOOK.md").read_text()
+SECURITY = (ROOT / "deploy/SECURITY.md").read_text()
 RULES = yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"] if "alert" in rule]
-IN_BLOCKS: list[str] = re.findall(r"^    (neardup .*?)(?:\s+#.*)?$", RUNBOOK, re.MULTILINE)
-IN_TEXT: list[str] = re.findall(r"`(neardup [^`]+)`", RUNBOOK)
+IN_BLOCKS: list[str] = re.findall(r"^ {4,}(neardup .*?)(?:\s+#.*)?$", RUNBOOK, re.MULTILINE)
+IN_TEXT: list[str] = re.findall(r"`(neardup [^`]+)`", RUNBOOK + SECURITY)
+PROCEDURES = ("Scale out", "Size a deployment", "Restore from nothing", "Change the signatures", "Reshard")
 
 
 def parsed(command: str) -> None:
@@ -36,6 +38,12 @@ def test_every_command_exists_with_its_options(command: str) -> None:
     parsed(command)
 
 
+@pytest.mark.parametrize("procedure", PROCEDURES)
+def test_every_procedure_has_a_section_with_a_command_to_run(procedure: str) -> None:
+    section = RUNBOOK.split(f"\n## {procedure}\n")[1].split("\n## ")[0]
+    assert re.search(r"(^ {4,}|`)(neardup|kubectl) ", section, re.MULTILINE)
+
+
 @pytest.mark.parametrize("wrong", ["neardup nothing", "neardup status --nothing"])
 def test_a_command_that_does_not_exist_is_seen(wrong: str) -> None:
     with pytest.raises((KeyError, AssertionError)):
@@ -43,10 +51,10 @@ def test_a_command_that_does_not_exist_is_seen(wrong: str) -> None:
 
 
 def test_every_file_and_setting_exists() -> None:
-    for path in re.findall(r"\bdeploy/[\w./-]*\w", RUNBOOK):
+    for path in re.findall(r"\bdeploy/[\w./-]*\w", RUNBOOK + SECURITY.replace("*.txt", "dev.txt")):
         assert (ROOT / path).exists(), path
     known = {variable for variable, _, _ in Settings().describe()}
-    assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", RUNBOOK)) <= known
+    assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", RUNBOOK + SECURITY)) <= known
 
 
 def test_every_alert_has_its_section_and_the_other_way_round() -> None:

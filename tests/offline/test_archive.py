@@ -37,6 +37,13 @@ def opened(corpus: Corpus, tmp_path: Path, clock: Clock | None = None) -> tuple[
     return stage, stage.open(tmp_path / "state")
 
 
+def test_records_that_are_gone_are_no_reason_to_delete_the_corpus(corpus: Corpus, tmp_path: Path) -> None:
+    stage, _ = opened(corpus, tmp_path)
+    advice = stage.after_gap(tmp_path / "state", "t.recluster")
+    assert "NEARDUP_CORPUS" in advice
+    assert "delete" not in advice
+
+
 def test_documents_wait_until_they_have_waited_long_enough(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, start = opened(corpus, tmp_path, clock)

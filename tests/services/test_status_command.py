@@ -55,6 +55,19 @@ def test_a_state_directory_for_programs(state: Path) -> None:
     assert found["last_pass"] is None
 
 
+def test_a_corpus_elsewhere_is_counted_where_it_is(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of workers on Kafka; an embedded run has its own, whatever the settings say."""
+    monkeypatch.setenv("NEARDUP_CORPUS", str(state.parent / "elsewhere"))
+    assert json.loads(status("--state", state, "--json").output)["corpus_documents"] == 3
+    (state / "corpus").rename(state.parent / "elsewhere")
+    (state / "embedded.json").unlink()
+    found = json.loads(status("--state", state, "--json").output)
+    assert (found["corpus"], found["corpus_documents"]) == (str(state.parent / "elsewhere"), 3)
+    done = status("--state", state)
+    assert done.exit_code == 0, done.output
+    assert str(state.parent / "elsewhere") in done.output
+
+
 def test_a_state_directory_can_be_looked_at_while_it_is_in_use(tmp_path: Path) -> None:
     with Deduplicator(tmp_path, SETTINGS) as known:
         known.add(Page("http://a/", text=" ".join(text_of(1))))

@@ -35,7 +35,7 @@ def expire(before: datetime) -> None:
 
 
 async def _send(settings: Settings, given: list[Forget | Expire]) -> None:
-    inbox = Topics.under(settings.prefix).inbox
+    inbox = Topics.under(settings.prefix, settings.generation).inbox
     async with KafkaLog(settings) as log:
         # As many as there are, whatever the settings of this shell say: every owner must hear it.
         owners = await log.partitions(inbox)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import neardup
-from neardup.deployment import SERVICES, Deployment
+from neardup.deployment import SERVICES, Deployment, group_of
 from neardup.log.cluster import ClusterView, MemberView
 from neardup.log.kafka import look as look_at_cluster
 from neardup.settings import Settings
@@ -39,7 +39,7 @@ def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
     ready.
     """
     if state is not None:
-        view = state_status.look(state)
+        view = state_status.look(state, Settings.load().corpus)
         if as_json:
             click.echo(json.dumps({"version": neardup.__version__, **asdict(view)}))
         else:
@@ -47,7 +47,7 @@ def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
         return
     settings = Settings.load()
     deployment = Deployment(settings)
-    groups = {name: f"{settings.prefix}.{name}" for name in SERVICES}
+    groups = {name: group_of(name, settings) for name in SERVICES}
     wanted = {spec.name: spec.partitions for spec in topic_specs(settings)}
     cluster = asyncio.run(look_at_cluster(settings, list(wanted), list(groups.values())))
     asked = worker_status.look(workers)
@@ -141,7 +141,8 @@ def _print_state(path: Path, view: StateView) -> None:
         (each.partition, "directory", "-" if each.documents is None else each.documents, _size(each.bytes))
         for each in view.owners
     ]
-    rows.append(("corpus", "files" if view.corpus_files != 1 else "file", view.corpus_files, "-"))
+    corpus = "corpus" if view.corpus == str(path / "corpus") else view.corpus
+    rows.append((corpus, "files" if view.corpus_files != 1 else "file", view.corpus_files, "-"))
     rows.append(("", "documents", view.corpus_documents, "-"))
     _print(("partition", "holds", "entries", "bytes"), rows)
     if view.last_pass is None:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from neardup.errors import InvalidPair
 from neardup.evaluation.crossvalidation import FOLDS, REPETITIONS
 from neardup.evaluation.pairs import Pair, groups_of
-from neardup.flip_model import MOST_ATTEMPTS, FlipModel, simulated_model
-from neardup.kernels.vosh import attempts_needed
+from neardup.flip_model import FlipModel, simulated_model
 from neardup.settings import Settings
 from neardup.signature import Choices, Signatures
 
@@ -98,11 +97,9 @@ def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
 
 def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray[np.int64]:
     """Flips until each page of a pair finds the other: first all of `a` asking, then all of `b`."""
-    bits = [_words(side) for side in (pairs.a, pairs.b)]
-    needed = np.empty((2, len(pairs.a)), np.int64)
-    for row, side in enumerate((pairs.a, pairs.b)):
-        attempts_needed(bits[0] ^ bits[1], model.levels_of(side), model.table, header, k, MOST_ATTEMPTS, needed[row])
-    return needed.ravel()
+    differences = _words(pairs.a) ^ _words(pairs.b)
+    sides = (model.levels_of(side) for side in (pairs.a, pairs.b))
+    return np.concatenate([model.attempts(differences, levels, header=header, k=k) for levels in sides])
 
 
 def _enough(attempts: NDArray[np.int64]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.hashing import avalanche
+from neardup.kernels.hashing import P2, P3, avalanche
 from neardup.kernels.locating import VALUE_BITS, bucket_of, first_at_least, range_of
 from neardup.kernels.prefetching import prefetch
 
@@ -18,6 +18,9 @@ U = np.uint64
 AHEAD = 16
 RING = 32
 EMPTY = -1
+# What undoes a multiplication by P2 and P3, modulo 2^64.
+P2_INVERSE = U(pow(int(P2), -1, 1 << 64))
+P3_INVERSE = U(pow(int(P3), -1, 1 << 64))
 WIDE = U(16)
 """A directory entry with more pairs than this is searched by halving: common keys do not make a probe linear."""
 
@@ -37,6 +40,16 @@ def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
     """out[i] is a one-to-one function of keys[i]."""
     for i in range(keys.size):
         out[i] = avalanche(keys[i])
+
+
+@njit(nogil=True, cache=True)
+def unmix(mixed: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """The keys that `mix` made these of."""
+    for i in range(mixed.size):
+        h = mixed[i]
+        h = (h ^ (h >> np.uint64(32))) * P3_INVERSE
+        h = (h ^ (h >> np.uint64(29)) ^ (h >> np.uint64(58))) * P2_INVERSE
+        out[i] = h ^ (h >> np.uint64(33))
 
 
 @njit(nogil=True, cache=True)

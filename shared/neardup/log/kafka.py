@@ -23,6 +23,8 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import (
     AuthenticationFailedError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
     IllegalStateError,
     KafkaConnectionError,
@@ -30,11 +32,12 @@ from aiokafka.errors import (
     OffsetOutOfRangeError,
     SaslAuthenticationFailed,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     for_code,
 )
 from aiokafka.helpers import create_ssl_context
 
-from neardup.errors import BrokerUnreachable, LogError, LogGap, SendFailed, TopicMismatch
+from neardup.errors import BrokerUnreachable, LogError, LogGap, NotAuthorized, SendFailed, TopicMismatch
 from neardup.log.cluster import ClusterView, GroupView, MemberView, TopicView
 from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
 from neardup.log.lanes import Lane
@@ -51,6 +54,7 @@ _METADATA_MS: Final = 30_000
 _ADMIN_MS: Final = 5_000
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
+_REFUSED: Final = (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
 
 
 class KafkaLog(Log):
@@ -99,6 +103,8 @@ class KafkaLog(Log):
                 each.cancel()  # does nothing to one that is done
         errors = [error for each in done if (error := each.exception()) is not None]
         if errors:
+            if isinstance(errors[0], _REFUSED):
+                raise _refused(errors[0], "write to a topic", self._settings) from errors[0]
             raise SendFailed(f"outputs were not acknowledged: {errors[0]!r}; is the broker up?") from errors[0]
 
     async def consumer(
@@ -136,6 +142,8 @@ class KafkaLog(Log):
                 return len(known)
             await client.add_topic(topic)
             await client.force_metadata_update()
+            if topic in client.cluster.unauthorized_topics:
+                raise _refused(topic, "see the topic", self._settings)
             await asyncio.sleep(_RETRY_SECONDS)
         raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
 
@@ -194,6 +202,8 @@ class KafkaConsumer(Consumer):
             found = await self._client.getmany(*wanted, timeout_ms=int(timeout * 1000), max_records=max_records)
         except OffsetOutOfRangeError as error:
             raise await self._gap(error) from error
+        except _REFUSED as error:
+            raise _refused(error, "read", self._settings) from error
         except KafkaError as error:
             raise LogError(f"cannot read from the broker: {error!r}") from error
         self._raise_relayed()
@@ -256,8 +266,8 @@ class KafkaConsumer(Consumer):
         bounds = await self.bounds(list(wrong))
         return LogGap("; ".join(
             f"{partition}: expected to read offset {offset}, the log holds {bounds[partition][0]} to "
-            f"{bounds[partition][1]}. Records were removed by retention or the topic was made anew: rebuild "
-            "the state from a snapshot, or delete the state directory and reset the group's offset"
+            f"{bounds[partition][1]}. Records were removed by retention or the topic was made anew: start "
+            "the worker again, and it says what can be done"
             for partition, offset in wrong.items()
         ))  # fmt: skip
 
@@ -368,6 +378,13 @@ def connection(settings: Settings) -> dict[str, Any]:
     return options
 
 
+def _refused(what: object, wish: str, settings: Settings) -> NotAuthorized:
+    return NotAuthorized(
+        f"the broker does not let the user {settings.sasl_username!r} {wish}: {what}; deploy/SECURITY.md lists the "
+        "rights that each service needs"
+    )
+
+
 async def _bootstrapped(client: Any, settings: Settings) -> None:
     try:
         await client.start()
@@ -417,6 +434,9 @@ async def _create(admin: AIOKafkaAdminClient, spec: TopicSpec) -> str:
 
 async def _differences(admin: AIOKafkaAdminClient, spec: TopicSpec) -> list[str]:
     (topic,) = await admin.describe_topics([spec.name])
+    if topic["error_code"]:
+        # Made a moment ago and not known to every broker yet, or not to be seen by this user.
+        raise for_code(topic["error_code"])(spec.name)
     found = []
     if len(topic["partitions"]) != spec.partitions:
         found.append(f"{len(topic['partitions'])} partitions, expected {spec.partitions}")

@@ -93,6 +93,13 @@ class Archive(Stage):
         for watch in self._watches:
             watch.close()
 
+    def after_gap(self, directory: Path, group: str) -> str:
+        """The state is the corpus, which others share: it is not to be deleted for this."""
+        return (
+            "restore a newer copy of the corpus, or begin another one with a new folder or address as NEARDUP_CORPUS: "
+            f"it takes the documents that {group} can still read. The old corpus stays as it is, and readable"
+        )
+
     def _prepare(self) -> None:
         file = CorpusFile(self._partition, self._first, self._next - 1)
         self._corpus.prepare(file, self._waiting)

@@ -29,7 +29,7 @@ class InTurn:
     def __init__(self, settings: Settings, featurizing: Pieces, directory: Path, psm: Psm | None = None) -> None:
         """`settings` must say one owner and verdicts in JSON."""
         assert settings.owners == 1
-        plan, self._topics = plan_of(settings), Topics.under(settings.prefix)
+        plan, self._topics = plan_of(settings), Topics.under(settings.prefix, settings.generation)
         self._featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=self._topics, owners=1)
         self._owner = Aggregator(settings=settings, plan=plan, partition=0, identity="replay", clock=lambda: 0.0)
         self._stages: dict[tuple[str, int], Stage] = {(self._topics.inbox, 0): self._owner}

@@ -1,0 +1,80 @@
+"""`neardup reshard`: other numbers of slices or owners for a deployment, or for a state directory."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import click
+
+from neardup.log.kafka import KafkaLog
+from neardup.log.kafka_partitions import KafkaPartitions
+from neardup.resharding import Resharding
+from neardup.resharding_cluster import ClusterResharding
+from neardup.resharding_state import plan_resharding, reshard_state
+from neardup.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--state", type=click.Path(path_type=Path), help="Reshard the state of `neardup dedup` here; no broker is asked."
+)
+@click.option("--slice-bits", type=click.IntRange(0, 16), help="NEARDUP_SLICE_BITS from then on.")
+@click.option("--band-slice-bits", type=click.IntRange(0, 16), help="NEARDUP_BAND_SLICE_BITS from then on.")
+@click.option("--owners", type=click.IntRange(1, 10_000), help="NEARDUP_OWNERS from then on; not with --state.")
+@click.option(
+    "--scratch", type=click.Path(path_type=Path), help="Directory with room for all state; else a temporary one."
+)
+@click.option("--dry-run", is_flag=True, help="Check and say what would be done; change nothing.")
+def reshard(
+    state: Path | None,
+    slice_bits: int | None,
+    band_slice_bits: int | None,
+    owners: int | None,
+    scratch: Path | None,
+    dry_run: bool,
+) -> None:
+    """Cut the tables into other slices, or change the number of owners; the pages that follow get the same verdicts.
+
+    Without options every table gets twice as many slices. The settings in force must be those of the deployment as it
+    is; at the end it says which to change. Featurizers, shards and aggregators must be stopped, with no lag but that of
+    the featurizers: pages may wait. What is known is read from the log and written to new topics; verdicts are not said
+    again. After a crash, run it again.
+    """
+    settings = Settings.load()
+    if state is not None:
+        if owners is not None:
+            raise click.UsageError("a state directory has one owner: --owners is for a deployment on Kafka")
+        resharding = plan_resharding(state, settings, slice_bits=slice_bits, band_slice_bits=band_slice_bits)
+        click.echo(_about(resharding))
+        if not dry_run:
+            reshard_state(state, resharding, told=click.echo)
+    else:
+        resharding = Resharding.of(settings, slice_bits=slice_bits, band_slice_bits=band_slice_bits, owners=owners)
+        click.echo(_about(resharding))
+        if scratch is not None:
+            scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="neardup-reshard-", dir=scratch) as directory:
+            asyncio.run(_on_cluster(resharding, Path(directory), dry_run))
+    click.echo("would have to be set from then on:" if dry_run else "done; from now on set:")
+    for variable, before, after in resharding.changes():
+        # A state directory knows its generation by itself.
+        if not (state is not None and variable == "NEARDUP_GENERATION"):
+            click.echo(f"  {variable}={after}  (was {before})")
+
+
+async def _on_cluster(resharding: Resharding, scratch: Path, dry_run: bool) -> None:
+    settings = resharding.old.settings
+    async with KafkaLog(settings) as log, KafkaPartitions(settings) as partitions:
+        work = ClusterResharding(resharding, log, partitions, scratch, told=click.echo)
+        if dry_run:
+            await work.check()
+        else:
+            await work.run()
+
+
+def _about(resharding: Resharding) -> str:
+    old, new = resharding.old, resharding.new
+    return (
+        f"{old.plan.partitions} shard partitions and {old.settings.owners} owners become {new.plan.partitions} and "
+        f"{new.settings.owners}, in {new.topics.probes} and {new.topics.inbox}"
+    )

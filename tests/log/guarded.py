@@ -1,0 +1,68 @@
+"""A broker that talks only TLS, only to users it knows, and lets each do only what it was granted."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import broker as kafka
+from neardup.settings import Settings
+from tests.brokers import VERSION
+
+STORE_PASSWORD = "store-password"
+SCRAM = "listener.name.client.scram-sha-512.sasl.jaas.config"
+ADMIN = "admin"
+USERS = ("broker", ADMIN, "featurizer", "shard", "aggregator", "recluster", "crawler", "deployer", "viewer")
+
+
+@dataclass
+class Guarded:
+    """`settings` are those of a user who may do everything."""
+
+    settings: Settings
+    cluster: kafka.Cluster
+
+    def refusals(self) -> int:
+        return self.cluster.nodes[0].log.read_text().count("Failed authentication")
+
+    def settings_of(self, user: str, **changes: object) -> Settings:
+        return replace(self.settings, sasl_username=user, sasl_password=f"{user}-password", **changes)  # type: ignore[arg-type]
+
+
+@contextmanager
+def guarded_broker(directory: Path) -> Iterator[Guarded]:
+    store, certificate = directory / "broker.p12", directory / "broker.pem"
+    shared = ["-keystore", str(store), "-storepass", STORE_PASSWORD, "-alias", "broker"]
+    made = ["-keyalg", "EC", "-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-storetype", "PKCS12"]
+    for command in (["-genkeypair", *shared, *made], ["-exportcert", "-rfc", "-file", str(certificate), *shared]):
+        subprocess.run(["keytool", *command], check=True, capture_output=True)
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    properties = {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        SCRAM: f'{login} username="broker" password="broker-password";',
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.truststore.location": str(store),
+        "ssl.truststore.password": STORE_PASSWORD,
+        "ssl.keystore.type": "PKCS12",
+        "ssl.truststore.type": "PKCS12",
+        # Every refusal in the broker's log; a client is answered at once.
+        "connection.failed.authentication.delay.ms": "0",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # The node talks to itself, as controller, without a name; no client can reach that port.
+        "super.users": f"User:broker;User:{ADMIN};User:ANONYMOUS",
+    }
+    users = {name: f"{name}-password" for name in USERS}
+    with kafka.Cluster(
+        directory / "data", version=VERSION, protocol="SASL_SSL", scram_users=users, properties=properties
+    ) as cluster:
+        settings = Settings(
+            broker=cluster.bootstrap,
+            security_protocol="SASL_SSL",
+            sasl_username=ADMIN,
+            sasl_password=users[ADMIN],
+            tls_ca=str(certificate),
+        )
+        yield Guarded(settings, cluster)
