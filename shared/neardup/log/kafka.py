@@ -388,10 +388,12 @@ def _refused(what: object, wish: str, settings: Settings) -> NotAuthorized:
 async def _bootstrapped(client: Any, settings: Settings) -> None:
     try:
         await client.start()
-    except KafkaConnectionError as error:
+    except (KafkaConnectionError, *_REFUSED) as error:
         # aiokafka leaves its half-open connections to the garbage collector.
         close = getattr(client, "stop", None) or client.close
         await close()
+        if isinstance(error, _REFUSED):
+            raise _refused(error, "join its group", settings) from error
         raise BrokerUnreachable(
             f"cannot use the broker at {settings.broker} ({settings.security_protocol}): {await _why(settings)}"
         ) from error
