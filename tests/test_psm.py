@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from neardup.candidates import candidate_sets
 from neardup.errors import CorruptState, WrongState
 from neardup.flip_model import LEVELS, FlipModel
-from neardup.kernels.vosh import SIZE_SHIFT, flip_lookups, likeliest_sets, rank_bits
+from neardup.kernels.flipping import LANES, apply_network, flip_lookups
+from neardup.kernels.vosh import SIZE_SHIFT, likeliest_sets
 from neardup.psm import Psm
 from neardup.simulated import copies, fingerprints_of, pages
 from neardup.slice import Slice
+from neardup.sorting_network import sorting_network
 from neardup.table import Table
 from tests.fingerprints import EXAMPLES
 from tests.naive import likely_subsets, subset_probability
@@ -23,8 +25,8 @@ from tests.naive import likely_subsets, subset_probability
 
 def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
     bits = len(costs)
-    order, ranked = np.empty(bits, np.int64), np.empty(bits + 1, np.uint64)
-    rank_bits(np.array(costs, np.uint16), bits, np.empty(64, np.int32), np.empty(64, np.int32), order, ranked)
+    order = np.argsort(costs, kind="stable")
+    ranked = np.append(np.array(costs, np.uint64)[order], np.uint64(0))
     out = np.empty(wanted, np.uint64)
     count = likeliest_sets(ranked, bits, most, wanted, np.empty(wanted + most + 2, np.uint64), out)
     sets = []
@@ -48,22 +50,42 @@ def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most:
 
 
 @settings(max_examples=EXAMPLES)
-@given(st.lists(st.integers(0, 8000), min_size=1, max_size=11), st.integers(0, 4), st.integers(1, 40), st.booleans())
-def test_flips_are_the_likeliest_sets_by_candidates_or_heap(
-    costs: list[int], most: int, wanted: int, by_heap: bool
-) -> None:
-    header = len(costs)
-    candidates = np.empty((most, 0), np.uint8) if by_heap else candidate_sets(header, most, wanted)
-    keys, limits = np.empty((1, wanted + 1), np.uint64), np.empty((1, wanted + 1), np.uint64)
-    levels = np.arange(header, dtype=np.uint8)[None, :]
-    zero = np.zeros(1, np.uint64)
-    flip_lookups(zero, levels, np.array(costs, np.uint16), header, most, wanted, candidates, 1, keys, limits)
-    flips, rests = keys[0].tolist(), limits[0].tolist()
-    assert [most - flip.bit_count() for flip in flips] == rests
-    sums = sorted(sum(subset) for size in range(1, most + 1) for subset in combinations(costs, size))[:wanted]
-    assert len(set(flips[: len(sums) + 1])) == len(sums) + 1
-    made = [sum(costs[bit] for bit in range(header) if flip >> (63 - bit) & 1) for flip in flips]
-    assert made == [0, *sums] + [0] * (wanted - len(sums))
+@given(st.data())
+def test_flips_are_the_likeliest_sets_by_candidates_or_heap(data: st.DataObject) -> None:
+    header = data.draw(st.integers(1, 11), "header")
+    most, wanted = data.draw(st.integers(0, 4), "most"), data.draw(st.integers(1, 40), "wanted")
+    few = data.draw(st.booleans(), "few")
+    table = np.array(data.draw(st.lists(st.integers(0, 8000), min_size=16, max_size=16)), np.uint16)
+    # More rows than lanes, and asked for in another order than they stand.
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000), "seed"))
+    levels = rng.integers(0, table.size, (LANES + 3, header)).astype(np.uint8)
+    numbers = rng.permutation(levels.shape[0])[: data.draw(st.sampled_from([1, LANES, LANES + 2]), "rows")]
+    fingerprints = rng.integers(0, 2**64, (LANES + 3,), dtype=np.uint64)
+    candidates = candidate_sets(header, most, wanted) if few else np.empty((most, 0), np.uint8)
+    keys, limits = (np.empty((numbers.size, wanted + 1), np.uint64) for _ in range(2))
+    flip_lookups(
+        fingerprints, levels, numbers, table, header, most, candidates, sorting_network(header, header),
+        sorting_network(candidates.shape[1], wanted), 1, keys, limits,
+    )  # fmt: skip
+    for row, number in enumerate(numbers.tolist()):
+        costs = table[levels[number]].tolist()
+        flips = (keys[row] ^ fingerprints[number]).tolist()
+        assert [most - flip.bit_count() for flip in flips] == limits[row].tolist()
+        sums = sorted(sum(subset) for size in range(1, most + 1) for subset in combinations(costs, size))[:wanted]
+        assert len(set(flips[: len(sums) + 1])) == len(sums) + 1
+        made = [sum(costs[bit] for bit in range(header) if flip >> (63 - bit) & 1) for flip in flips]
+        assert made == [0, *sums] + [0] * (wanted - len(sums))
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.integers(1, 64), st.integers(0, 1000), st.data())
+def test_a_network_puts_the_smallest_in_order(size: int, seed: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, size))
+    rows = np.random.default_rng(seed).integers(0, 2 * size, (size, LANES)).astype(np.int32)
+    wanted = np.sort(rows, axis=0)
+    apply_network(sorting_network(size, first), rows)
+    assert (rows[:first] == wanted[:first]).all()
+    assert (np.sort(rows, axis=0) == wanted).all()
 
 
 def test_many_flips_are_left_to_the_heap() -> None:

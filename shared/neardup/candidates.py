@@ -2,8 +2,8 @@
 
 Bits are ranked by cost. A set whose ranks are all at least those of another one, largest with largest, and that has no
 fewer of them, costs at least as much. So a set with `wanted` such others before it is never needed. What remains is
-short: 46 sets of at most 3 bits for the 20 likeliest. Looking at all of them is faster than the heap of
-`kernels.vosh`, whose every step depends on the last.
+short: 46 sets of at most 3 bits for the 20 likeliest. Sorting all of them by a network, many
+fingerprints at once, is far faster than the heap of `kernels.vosh`, whose every step depends on the last.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.vosh import MOST_CANDIDATES
+from neardup.kernels.flipping import MOST_CANDIDATES
 
 _Set = tuple[int, ...]
 

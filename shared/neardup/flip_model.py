@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from neardup import simulated
 from neardup.errors import CorruptState, WrongState
-from neardup.kernels.vosh import attempts_needed
+from neardup.kernels.flipping import attempts_needed
+from neardup.sorting_network import sorting_network
 
 MAGIC: Final = "neardup flip model"
 VERSION: Final = 1
@@ -84,7 +85,8 @@ class FlipModel:
             raise ValueError(f"expected pairs within {k} bits, got none of {fingerprints.size}")
         attempts = np.empty(int(near.sum()), np.int64)
         differences = (fingerprints ^ others)[near]
-        attempts_needed(differences, levels[near], self.table, header, k, MOST_ATTEMPTS, attempts)
+        ranking = sorting_network(header, header)
+        attempts_needed(differences, levels[near], self.table, header, k, MOST_ATTEMPTS, ranking, attempts)
         if first:
             order = np.argsort(fingerprints[near], kind="stable")
             starts = np.unique(fingerprints[near][order], return_index=True)[1]

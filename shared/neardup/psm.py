@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from neardup.candidates import candidate_sets
 from neardup.flip_model import FlipModel
-from neardup.kernels.vosh import flip_lookups
+from neardup.kernels.flipping import flip_lookups
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.slice import Slice
+from neardup.sorting_network import sorting_network
 
 BATCH: Final = 2048
 """Queries whose lookups are made at once: they fit the cache."""
@@ -34,26 +35,28 @@ class Psm:
         self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
-        return self._lookups(fingerprints, levels, own=1)
+        return self._lookups(fingerprints, levels, np.arange(fingerprints.size), own=1)
 
     def _lookups(
-        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], *, own: int
+        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], numbers: NDArray[np.int64], *, own: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        keys = np.empty((fingerprints.size, own + self.attempts), np.uint64)
+        """The rows of the fingerprints with these numbers; `own` is 0 for the flips alone."""
+        keys = np.empty((numbers.size, own + self.attempts), np.uint64)
         limits = np.empty_like(keys)
         candidates = candidate_sets(self.header, self.k, self.attempts)
         flip_lookups(
-            fingerprints, levels, self.model.table, self.header, self.k, self.attempts, candidates, own, keys, limits
-        )
+            fingerprints, levels, numbers, self.model.table, self.header, self.k, candidates,
+            sorting_network(self.header, self.header), sorting_network(candidates.shape[1], self.attempts),
+            own, keys, limits,
+        )  # fmt: skip
         return keys, limits
 
     def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
         """Every match that the flips reach (PSM_A)."""
         found = Found()
         for start in range(0, fingerprints.size, BATCH):
-            batch = slice(start, start + BATCH)
-            keys, limits = self.lookups(fingerprints[batch], levels[batch])
-            self._collect(kept, keys, limits, np.arange(start, start + keys.shape[0]), found)
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=1), numbers, found)
         return found.matches(fingerprints, self.cap)
 
     def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
@@ -64,14 +67,14 @@ class Psm:
         """
         found = Found()
         for start in range(0, fingerprints.size, BATCH):
-            batch = fingerprints[start : start + BATCH]
-            numbers = np.arange(start, start + batch.size)
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
             before = found.count
-            self._collect(kept, batch[:, None], np.full((batch.size, 1), self.k, np.uint64), numbers, found)
-            waiting = np.ones(batch.size, bool)
+            themselves = fingerprints[start : start + BATCH, None]
+            self._collect(kept, themselves, np.full_like(themselves, self.k), numbers, found)
+            waiting = np.ones(numbers.size, bool)
             waiting[found.query[before : found.count] - start] = False
-            keys, limits = self._lookups(batch[waiting], levels[start : start + BATCH][waiting], own=0)
-            self._collect(kept, keys, limits, numbers[waiting], found)
+            numbers = numbers[waiting]
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=0), numbers, found)
         return found.matches(fingerprints, self.cap)
 
     def _collect(
