@@ -60,7 +60,7 @@ def test_flips_are_the_likeliest_sets_by_candidates_or_heap(data: st.DataObject)
     rng = np.random.default_rng(data.draw(st.integers(0, 1000), "seed"))
     levels = rng.integers(0, table.size, (LANES + 3, header)).astype(np.uint8)
     numbers = rng.permutation(levels.shape[0])[: data.draw(st.sampled_from([1, LANES, LANES + 2]), "rows")]
-    fingerprints = rng.integers(0, 2**64, levels.shape[0], dtype=np.uint64)
+    fingerprints = rng.integers(0, 2**64, (LANES + 3,), dtype=np.uint64)
     candidates = candidate_sets(header, most, wanted) if few else np.empty((most, 0), np.uint8)
     keys, limits = (np.empty((numbers.size, wanted + 1), np.uint64) for _ in range(2))
     flip_lookups(

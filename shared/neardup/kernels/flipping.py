@@ -83,15 +83,15 @@ def flip_lookups(
                 ranked[U(rank), U(lane)] = cost_and_bit >> POSITION_BITS
                 flip_of_rank[U(rank), U(lane)] = U(1) << U(np.int32(63) - (cost_and_bit & POSITION))
         for c in range(few):
-            rank = U(candidates[U(0), U(c)])
+            flipped_rank = U(candidates[U(0), U(c)])
             for lane in range(LANES):
-                sums[U(c), U(lane)] = (ranked[rank, U(lane)] << CANDIDATE_BITS) | np.int32(c)
-                flips[U(c), U(lane)] = flip_of_rank[rank, U(lane)]
+                sums[U(c), U(lane)] = (ranked[flipped_rank, U(lane)] << CANDIDATE_BITS) | np.int32(c)
+                flips[U(c), U(lane)] = flip_of_rank[flipped_rank, U(lane)]
             for place in range(1, sizes[c]):
-                rank = U(candidates[U(place), U(c)])
+                flipped_rank = U(candidates[U(place), U(c)])
                 for lane in range(LANES):
-                    sums[U(c), U(lane)] += ranked[rank, U(lane)] << CANDIDATE_BITS
-                    flips[U(c), U(lane)] |= flip_of_rank[rank, U(lane)]
+                    sums[U(c), U(lane)] += ranked[flipped_rank, U(lane)] << CANDIDATE_BITS
+                    flips[U(c), U(lane)] |= flip_of_rank[flipped_rank, U(lane)]
         apply_network(choosing, sums)
         for lane in range(lanes):
             row = U(first + lane)
