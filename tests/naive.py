@@ -325,6 +325,15 @@ def packed_sketch(exponent: int, mips: Sequence[int], sample: Sequence[int]) -> 
     return [header, *struct.unpack(f"<{len(low) // 8}Q", low), *sample]
 
 
+def compared_with_each(own: Sketch, others: Sequence[Sketch | None]) -> list[list[int]]:
+    """The same of one with each; the sizes of samples that share nothing are not told, nor is anything of None."""
+    found = []
+    for other in others:
+        equal, left, right, shared = (0, 0, 0, 0) if other is None else compared(own, other)
+        found.append([equal, left, right, shared] if shared else [equal, 0, 0, 0])
+    return found
+
+
 def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
     """How many low bytes are equal, and the sizes of both samples and of what they share at the coarser modulus."""
     equal = sum(left % 256 == right % 256 for left, right in zip(a[1], b[1], strict=True))

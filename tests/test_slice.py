@@ -81,6 +81,26 @@ def reloaded(ours: Slice) -> Slice:
 
 
 @pytest.mark.parametrize("codec", CODECS)
+def test_what_probes_look_at_is_counted_once_however_often_the_buffers_grow(codec: Codec) -> None:
+    rng = np.random.default_rng(1)
+    # All share the leading bits, so that every key is compared with all that came before it, and found.
+    keys = rng.permutation(np.unique(rng.integers(0, 2**40, 700, dtype=np.uint64)))
+    ours = Slice(Table.plain(16), settings=SliceSettings(codec=codec, tail=64, compress_from=128))
+    for start in range(0, keys.size, 50):
+        ours.probe_and_insert(keys[start : start + 50], 64)
+    assert ours.counts.scanned == keys.size * (keys.size - 1) // 2 == ours.counts.matches
+    ours.probe(keys[:20], 64)
+    assert ours.counts.scanned - ours.counts.matches == 0
+
+
+def test_spread_keys_are_hardly_looked_at() -> None:
+    keys = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
+    ours = Slice(Table.plain(26))
+    ours.probe_and_insert(keys, 3)
+    assert 0 < ours.counts.scanned < keys.size
+
+
+@pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("tables", [1, 4, 10, 16])
 def test_all_tables_together_find_exactly_all_pairs_within_k(codec: Codec, tables: int) -> None:
     made = simulated(np.random.default_rng(tables), 3000, 300)

@@ -198,6 +198,15 @@ SHARDS = [
             f' / (sum(rate(neardup_slice_events_total{{event="probes"}}{RATE})) > 0)'
         },
     ),
+    Panel(
+        "Scanned by a probe",
+        "Entries that it was compared with, on average. Many: fingerprints crowd, or tables have too few leading bits.",
+        "none",
+        {
+            "scanned": f'sum(rate(neardup_slice_events_total{{event="scanned"}}{RATE}))'
+            f' / (sum(rate(neardup_slice_events_total{{event="probes"}}{RATE})) > 0)'
+        },
+    ),
     Panel("Keys", "Per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
     Panel(
         "Skew",

@@ -88,6 +88,8 @@ class BucketTable:
         )
         self.counts.probes += keys.size
         self.counts.matches += self._found.count
+        # Keys must be equal: what is looked at is a match.
+        self.counts.scanned += self._found.count
         return matches
 
     def forget(self, fingerprint: int) -> bool:

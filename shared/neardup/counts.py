@@ -9,6 +9,8 @@ class TableCounts:
 
     probes: int = 0
     """Queries asked."""
+    scanned: int = 0
+    """Entries that queries were compared with."""
     inserted: int = 0
     """Entries that were not there, in this epoch."""
     repeated: int = 0

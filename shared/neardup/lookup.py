@@ -50,10 +50,12 @@ class Found:
         self.query: NDArray[np.int64] = np.empty(room, np.int64)
         self.key: NDArray[np.uint64] = np.empty(room, np.uint64)
         self.count = 0
+        self.scanned = 0
+        """Keys that were looked at to find these."""
 
     def clear(self) -> None:
         """Forget what was found, keep the buffers."""
-        self.count = 0
+        self.count = self.scanned = 0
 
     def collect(self, total: int, least_room: int, kernel: Callable[[int, "Found"], tuple[int, int]]) -> None:
         """`kernel(start, self)` returns (next, found); grow and repeat until next is `total`."""
@@ -64,15 +66,17 @@ class Found:
                 self._grow(least_room)
             start = reached
 
-    def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int]]) -> int:
-        """The same for the lookups of a run: `kernel(start)` also says how many were capped; return all of these.
+    def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int, int]]) -> int:
+        """The same for the lookups of a run: `kernel(start)` also says how many were capped, of which all are returned,
+        and how many keys it looked at.
 
         The kernel wants room for one match more than the cap. It must take the buffers when it is called: they change.
         """
         start = capped = 0
         while start < lookup.keys.size:
-            reached, self.count, more = kernel(start)
+            reached, self.count, more, scanned = kernel(start)
             capped += more
+            self.scanned += scanned
             if reached < lookup.keys.size:
                 self._grow(lookup.cap + 1)
             start = reached

@@ -83,8 +83,10 @@ class Slice:
 
         They may ask for more leading bits than the table has, not for fewer.
         """
+        before = found.scanned
         capped = sum(run.probe(lookup, found) for run in self.runs)
         self._tail.probe(lookup, found)
+        self.counts.scanned += found.scanned - before
         return capped
 
     def probe_and_insert(
@@ -166,6 +168,7 @@ class Slice:
                 # Distance 0 is never capped away, so this is an exact membership test.
                 mark_known(found.query, found.key, before, found.count, keys, known)
         inserted = self._tail.probe_and_insert(lookup, known, found)
+        self.counts.scanned += found.scanned
         self.counts.inserted += inserted
         self.counts.repeated += offered - inserted
         if not self._tail.free:

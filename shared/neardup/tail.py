@@ -43,10 +43,11 @@ class Tail:
         before = self._count
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
-            reached, count, self._count = scan_tail(
+            reached, count, self._count, scanned = scan_tail(
                 lookup.keys, lookup.limits, start, lookup.mask, self._mask, lookup.cap, known, self._slots,
                 self._keys, self._previous, self._count, into.query, into.key, into.count,
             )  # fmt: skip
+            into.scanned += scanned
             return reached, count
 
         found.collect(lookup.keys.size, self._room, kernel)

@@ -41,13 +41,18 @@ def test_compare(pair: tuple[naive.Sketch, naive.Sketch]) -> None:
 @given(st.lists(st.tuples(pairs(), st.booleans()), min_size=1, max_size=5))
 def test_compare_with_each(made: list[tuple[tuple[naive.Sketch, naive.Sketch], bool]]) -> None:
     (own, _), _ = made[0]
-    others = [(b[0], (b[1] + own[1])[: len(own[1])], b[2]) if kept else None for (_, b), kept in made]
+    own = own[0], own[1], spread(own[2])
+    others = [(b[0], (b[1] + own[1])[: len(own[1])], spread(b[2])) if kept else None for (_, b), kept in made]
     sketches = [packed(*other) if other else np.empty(0, np.uint64) for other in others]
     out = np.full((len(others), 4), -1, np.int64)
-    comparing.compare_with_each(
-        packed(*own), np.concatenate(sketches), np.cumsum([each.size for each in sketches]), out
-    )
-    assert out.tolist() == [list(naive.compared(own, other)) if other else [0] * 4 for other in others]
+    ends = np.cumsum([each.size for each in sketches])
+    comparing.compare_with_each(packed(*own), np.concatenate(sketches), ends, out)
+    assert out.tolist() == naive.compared_with_each(own, others)
+
+
+def spread(sample: list[int]) -> list[int]:
+    """The same, as divisible as before, with something in the leading bits."""
+    return [value << 44 | value for value in sample]
 
 
 @given(pairs())

@@ -162,7 +162,7 @@ def probe_elias_fano(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """As probe_sorted, on the compressed form: the range of upper parts is found, and only its keys are decoded."""
     left = U(skip)
     right = U(64 - upper_bits)
@@ -173,6 +173,7 @@ def probe_elias_fano(
     keys = np.empty(64, np.uint64)
     total = queries.size
     capped = 0
+    scanned = U(0)
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
@@ -196,7 +197,7 @@ def probe_elias_fano(
         if spread == U(0) and (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
             continue
         if found + cap + 1 > found_key.size:
-            return step, found, capped
+            return step, found, capped, np.int64(scanned)
         count = U(0)
         while value < past:
             if (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
@@ -211,4 +212,5 @@ def probe_elias_fano(
             keys, U(0), count, queries[step], limits[step], mask, cap, step, found_query, found_key, found
         )
         capped += more
-    return total, found, capped
+        scanned += count
+    return total, found, capped, np.int64(scanned)

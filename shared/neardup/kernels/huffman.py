@@ -231,7 +231,7 @@ def probe_huffman(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """As probe_sorted, for queries in rising order, reported under their numbers.
 
     Queries that need the same block go on with what the one before decoded, and no further than they need.
@@ -247,6 +247,7 @@ def probe_huffman(
     block_end = 0
     at = key = U(0)
     capped = 0
+    scanned = U(0)
     for step in range(start, queries.size):
         query = queries[step]
         smallest = query & mask
@@ -257,7 +258,7 @@ def probe_huffman(
         if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
             continue
         if found + cap + 1 > found_key.size:
-            return step, found, capped
+            return step, found, capped, np.int64(scanned)
         if first != held_first:
             held_first = first
             block = first - 1
@@ -282,4 +283,5 @@ def probe_huffman(
             keys, low, high, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
         )
         capped += more
-    return queries.size, found, capped
+        scanned += high - low
+    return queries.size, found, capped, np.int64(scanned)

@@ -145,12 +145,13 @@ def probe_sorted(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
     They are reported as `scan_range` does. The mask has all bits of the directory, or more. Returns (the next query,
-    how many were found in all, how many queries had more than the cap); the next query is short of the end when the
-    buffers have no room for `cap` more: call again with larger ones.
+    how many were found in all, how many queries had more than the cap, how many keys were in their ranges of the
+    directory); the next query is short of the end when the buffers have no room for `cap` more: call again with larger
+    ones.
     """
     left = U(skip)
     drop = U(63 - bits)
@@ -159,6 +160,7 @@ def probe_sorted(
     total = queries.size if keys.size else start
     strides = strides_for(keys.size, 1 << bits)
     capped = 0
+    scanned = U(0)
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
@@ -166,6 +168,7 @@ def probe_sorted(
         ahead = step + AHEAD
         if start <= ahead < total:
             low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
+            scanned += high - low
             # The first key of all stands in for none: it is near, and with other leading bits it does not match.
             last = high - U(1) if low < high else U(0)
             low = min(low, last)
@@ -191,10 +194,14 @@ def probe_sorted(
         if high - low > WIDE:
             low, high = narrowed(keys, low, high, query, mask)
         if found + cap + 1 > found_key.size:
-            return step, found, capped
+            # From here on they will be scanned again.
+            for ahead in range(step, min(step + AHEAD + 1, total)):
+                low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
+                scanned -= high - low
+            return step, found, capped, np.int64(scanned)
         found, more = scan_range(keys, low, high, query, limit, mask, cap, step, found_query, found_key, found)
         capped += more
-    return queries.size, found, capped
+    return queries.size, found, capped, np.int64(scanned)
 
 
 @njit(nogil=True, cache=True)
@@ -213,7 +220,7 @@ def probe_filtered(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """The same for the queries whose leading bits are in the bitmap; the others have no match."""
     left = U(skip)
     right = U(64 - bitmap_bits)
@@ -221,6 +228,7 @@ def probe_filtered(
     passed = np.empty(BLOCK, np.uint64)
     passed_limits = np.empty(BLOCK, np.uint64)
     capped = 0
+    scanned = 0
     last = U(max(0, queries.size - 1))
     # Block by block, so that what has passed is still in the cache.
     for first in range(start, queries.size, BLOCK):
@@ -235,13 +243,14 @@ def probe_filtered(
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
         before = found
-        reached, found, more = probe_sorted(
+        reached, found, more, keys_scanned = probe_sorted(
             keys, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap, found_query,
             found_key, found,
         )  # fmt: skip
         for i in range(before, found):
             found_query[i] = numbers[found_query[i]]
         capped += more
+        scanned += keys_scanned
         if U(reached) < count:
-            return numbers[reached], found, capped
-    return queries.size, found, capped
+            return numbers[reached], found, capped, scanned
+    return queries.size, found, capped, scanned

@@ -57,17 +57,18 @@ def scan_tail(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Query by query: report what agrees in `mask` and differs in at most limits[i] bits, then add it to the tail.
 
     `tail_mask` are the leading bits that the tail is hashed on, no more than those of `mask`. A query that is `known`,
     or in the tail, is not added. At most cap + 1 are reported of each: the nearest, and among equally near ones the
-    smallest. Returns (next query, found, count); the next query is short of the end when the buffers have no room for a
-    whole tail. The tail must have room for all queries that are not known.
+    smallest. Returns (next query, found, count, how many keys were compared); the next query is short of the end when
+    the buffers have no room for a whole tail. The tail must have room for all queries that are not known.
     """
+    scanned = 0
     for i in range(start, queries.size):
         if found + count > found_key.size:
-            return i, found, count
+            return i, found, count, scanned
         query = queries[i]
         limit = limits[i]
         slot = _slot_of(query & tail_mask, tail_mask, slots, tail)
@@ -83,6 +84,7 @@ def scan_tail(
                 found_key[found] = key
                 found += 1
             entry = previous[entry]
+            scanned += 1
         if found - before > cap + 1:
             found = _keep_nearest(found_key, before, found, query, cap + 1)
         if add:
@@ -90,7 +92,7 @@ def scan_tail(
             previous[count] = last
             slots[slot] = count
             count += 1
-    return queries.size, found, count
+    return queries.size, found, count, scanned
 
 
 @njit(nogil=True, cache=True)

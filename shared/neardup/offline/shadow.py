@@ -40,8 +40,8 @@ class _Lot(NamedTuple):
 class Shadow:
     """Of one partition of the documents. Deterministic: which documents are checked is a hash of `seed` and their ids.
 
-    Costs a `share` of the documents times a comparison with `documents` others, about a millisecond for a few thousand;
-    in memory there are as many, rounded up to whole messages.
+    Costs a comparison with `documents` others for a `share` of the documents. As many, and at most a message more, are
+    in memory.
     """
 
     def __init__(self, thresholds: Thresholds, recall: Recall, *, share: float, documents: int, seed: int) -> None:
