@@ -52,6 +52,7 @@ def tuned(pairs: list[Pair]) -> Tuned:
 def test_the_search_finds_what_the_defaults_miss(tuned: Tuned) -> None:
     assert tuned.before.recall.value < 0.3
     assert tuned.honest.recall.value > 0.7
+    assert sum(each.pairs for each in tuned.by_file.values()) == tuned.honest.pairs
     assert tuned.chosen.bands == "32x4"
     assert tuned.chosen.near_resemblance == 0.3
     assert tuned.agreed["bands"] > 0.9
