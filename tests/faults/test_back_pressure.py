@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,11 @@ RATE = 200.0
 """Pages a second."""
 TIMES = 10
 SAMPLE_SECONDS = 3.0
+SESSION_SECONDS = 10.0
 
 
 async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deployment: Deployment) -> None:
-    settings = deployment.settings
+    settings = deployment.settings = replace(deployment.settings, session_timeout_seconds=SESSION_SECONDS)
     assert deployment.neardup("topics", "create").returncode == 0
     workers = {name: deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")}
     for worker in workers.values():
@@ -82,6 +84,6 @@ async def _slow(workers: list[Worker], load: SteadyLoad, follower: Follower) -> 
         worker.process.send_signal(signal.SIGSTOP)
     ahead = (len(follower.first_at) * TIMES - len(load.sent_at)) / RATE
     # Never so long that they look dead.
-    await asyncio.sleep(min(max(ahead, 0.2), 0.8))
+    await asyncio.sleep(min(max(ahead, 0.2), SESSION_SECONDS / 3))
     for worker in workers:
         worker.process.send_signal(signal.SIGCONT)
