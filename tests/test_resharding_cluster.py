@@ -10,8 +10,7 @@ import pytest
 
 from neardup.deployment import group_of, make_runner
 from neardup.errors import NotAtRest, Retired, TopicMismatch
-from neardup.log.kafka import KafkaLog, look
-from neardup.log.kafka_partitions import KafkaPartitions
+from neardup.log.kafka import KafkaLog, KafkaPartitions, look
 from neardup.resharding import Resharding
 from neardup.resharding_cluster import ClusterResharding
 from neardup.sample import sample_crawl

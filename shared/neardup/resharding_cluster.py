@@ -23,8 +23,7 @@ from neardup.deployment import SERVICES, Deployment, group_of
 from neardup.errors import NotAtRest, Retired, TopicMismatch, WireError
 from neardup.log import Log, Output, Partition, TopicSpec
 from neardup.log.cluster import ClusterView, TopicView
-from neardup.log.kafka import look
-from neardup.log.kafka_partitions import KafkaPartitions
+from neardup.log.kafka import KafkaPartitions, look
 from neardup.resharding import Resharding
 from neardup.seeds import RETIRED, write_retired
 from neardup.shard import Shard

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from neardup.log import Output
-from neardup.log.lanes import Lane
+from neardup.log.kafka.lanes import Lane
 
 
 class Batch:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from neardup.log.kafka import KafkaLog
-from neardup.log.kafka_partitions import KafkaPartitions
+from neardup.log.kafka import KafkaLog, KafkaPartitions
 from neardup.resharding import Resharding
 from neardup.resharding_cluster import ClusterResharding
 from neardup.resharding_state import plan_resharding, reshard_state

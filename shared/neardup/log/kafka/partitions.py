@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
 from neardup.errors import LogError
 from neardup.log.contract import Partition, Record
-from neardup.log.kafka import connection
+from neardup.log.kafka.connecting import connection
 from neardup.settings import Settings
 
 _POLL_MS: Final = 500

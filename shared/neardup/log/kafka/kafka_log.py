@@ -1,0 +1,141 @@
+"""The Kafka log, on aiokafka.
+
+Outputs are packed into record batches by hand, all that wait for a partition into one (`lanes.py`), which is several
+times cheaper than a future per record.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiokafka
+import xxhash
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from neardup.errors import SendFailed, TopicMismatch
+from neardup.log.contract import Listener, Log, Output, TopicSpec
+from neardup.log.kafka.connecting import REFUSED, bootstrapped, connection, refused
+from neardup.log.kafka.creating import create_topics
+from neardup.log.kafka.lanes import Lane
+from neardup.log.kafka.member import KafkaConsumer
+from neardup.settings import Settings
+
+_BATCH_BYTES: Final = 2**20
+_FETCH_BYTES: Final = 2 * 2**20
+_FETCH_LEAST_BYTES: Final = 2**18
+_FETCH_PATIENT_BYTES: Final = 2**20
+_FETCH_WAIT_MS: Final = 20
+_RETRY_SECONDS: Final = 0.5
+_KNOWN_SECONDS: Final = 5.0
+
+
+class KafkaLog(Log):
+    """A Kafka cluster."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection = connection(settings)
+        self._producer: Any = None
+        self._counts: dict[str, int] = {}
+        self._turn = 0
+        self._lanes: dict[tuple[str, int], Lane] = {}
+
+    async def start(self) -> None:
+        compression = self._settings.compression
+        self._producer = aiokafka.AIOKafkaProducer(
+            **self._connection,
+            enable_idempotence=True,
+            acks="all",
+            compression_type=None if compression == "none" else compression,
+            max_batch_size=_BATCH_BYTES,
+            max_request_size=self._settings.max_message_bytes + 2**20,
+        )
+        await bootstrapped(self._producer, self._settings)
+
+    async def stop(self) -> None:
+        if self._producer is not None:
+            # With the broker away it would wait for batches that nobody wants any more.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._producer.stop(), self._settings.stop_seconds)
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        by_partition: dict[tuple[str, int], list[Output]] = {}
+        for output in outputs:
+            number = output.partition
+            if number is None:
+                number = await self._by_key(output)
+            by_partition.setdefault((output.topic, number), []).append(output)
+        if not by_partition:
+            return
+        sent = [self._lane(topic, number).send(some) for (topic, number), some in by_partition.items()]
+        try:
+            done, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for each in sent:
+                each.cancel()  # does nothing to one that is done
+        errors = [error for each in done if (error := each.exception()) is not None]
+        if errors:
+            if isinstance(errors[0], REFUSED):
+                raise refused(errors[0], "write to a topic", self._settings) from errors[0]
+            raise SendFailed(f"outputs were not acknowledged: {errors[0]!r}; is the broker up?") from errors[0]
+
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> KafkaConsumer:
+        await self.partitions(topic)
+        session = int(self._settings.session_timeout_seconds * 1000)
+        client = aiokafka.AIOKafkaConsumer(
+            **self._connection,
+            group_id=group,
+            group_instance_id=instance or None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            partition_assignment_strategy=(StickyPartitionAssignor,),
+            session_timeout_ms=session,
+            heartbeat_interval_ms=max(session // 5, 100),
+            rebalance_timeout_ms=max(session, 60_000),
+            max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
+            # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
+            # also because a partition that was read while a fetch is under way is not in that fetch.
+            fetch_min_bytes=_FETCH_PATIENT_BYTES if patience else _FETCH_LEAST_BYTES,
+            fetch_max_wait_ms=max(_FETCH_WAIT_MS, int(patience * 1000)),
+        )
+        member = KafkaConsumer(client, listener, self._settings)
+        client.subscribe([topic], listener=member.relay)
+        await bootstrapped(client, self._settings)
+        return member
+
+    async def partitions(self, topic: str) -> int:
+        client = self._producer.client
+        # A topic created a moment ago may not be known to every broker yet.
+        deadline = time.monotonic() + _KNOWN_SECONDS
+        while time.monotonic() < deadline:
+            if known := client.cluster.partitions_for_topic(topic):
+                return len(known)
+            await client.add_topic(topic)
+            await client.force_metadata_update()
+            if topic in client.cluster.unauthorized_topics:
+                raise refused(topic, "see the topic", self._settings)
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
+
+    async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
+        return await create_topics(specs, self._settings)
+
+    async def _by_key(self, output: Output) -> int:
+        count = self._counts.get(output.topic)
+        if count is None:
+            count = self._counts[output.topic] = await self.partitions(output.topic)
+        if output.key is None:
+            self._turn += 1
+            return self._turn % count
+        # Not the hash of Kafka's own clients, which in Python takes longer than all the rest of sending a record.
+        return xxhash.xxh3_64_intdigest(output.key) % count
+
+    def _lane(self, topic: str, number: int) -> Lane:
+        lane = self._lanes.get((topic, number))
+        if lane is None:
+            lane = self._lanes[topic, number] = Lane(self._producer, topic, number)
+        return lane

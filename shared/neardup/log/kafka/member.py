@@ -1,0 +1,150 @@
+"""A member of a consumer group, on aiokafka.
+
+The client has no reset policy, so an offset that retention removed is an error instead of a silent jump. Errors of a
+listener, which aiokafka logs and swallows, are kept and raised by the next `poll`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import aiokafka
+from aiokafka.errors import IllegalStateError, KafkaError, OffsetOutOfRangeError
+
+from neardup.errors import LogError, LogGap
+from neardup.log.contract import Consumer, Listener, Partition, Record
+from neardup.log.kafka.connecting import REFUSED, refused
+from neardup.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class KafkaConsumer(Consumer):
+    """A member of a Kafka consumer group."""
+
+    def __init__(self, client: Any, listener: Listener, settings: Settings) -> None:
+        self.relay = _Relay(self, listener)
+        self._client = client
+        self._settings = settings
+        self._seeked: set[Partition] = set()
+        self._closed = False
+
+    async def poll(
+        self, partitions: Collection[Partition], *, timeout: float, max_records: int
+    ) -> Mapping[Partition, Sequence[Record]]:
+        self._raise_relayed()
+        if not partitions:
+            # aiokafka reads "none" as "all": wait in its place.
+            await asyncio.sleep(timeout)
+            return {}
+        wanted = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        try:
+            found = await self._client.getmany(*wanted, timeout_ms=int(timeout * 1000), max_records=max_records)
+        except OffsetOutOfRangeError as error:
+            raise await self._gap(error) from error
+        except REFUSED as error:
+            raise refused(error, "read", self._settings) from error
+        except KafkaError as error:
+            raise LogError(f"cannot read from the broker: {error!r}") from error
+        self._raise_relayed()
+        return {Partition(*partition): records for partition, records in found.items()}
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        try:
+            self._client.seek(aiokafka.TopicPartition(*partition), offset)
+        except IllegalStateError as error:
+            raise LogError(f"{partition} is not assigned to this member") from error
+        self._seeked.add(partition)
+
+    async def commit(self, offsets: Mapping[Partition, int]) -> None:
+        if self._closed:
+            raise LogError("this consumer has left its group")
+        try:
+            await self._client.commit({aiokafka.TopicPartition(*key): offset for key, offset in offsets.items()})
+        except (KafkaError, IllegalStateError) as error:
+            raise LogError(f"the broker did not take the commit: {error!r}") from error
+
+    async def committed(self, partition: Partition) -> int | None:
+        offset: int | None = await self._client.committed(aiokafka.TopicPartition(*partition))
+        return offset
+
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, tuple[int, int]]:
+        keys = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        try:
+            first = await self._client.beginning_offsets(keys)
+            last = await self._client.end_offsets(keys)
+        except KafkaError as error:
+            raise LogError(f"cannot ask the broker for offsets: {error!r}") from error
+        return {Partition(*key): (first[key], last[key]) for key in keys}
+
+    async def close(self) -> None:
+        assignment = self._client.assignment()
+        if assignment:
+            await self.relay.on_partitions_revoked(assignment)
+        self._closed = True
+        await self._client.stop()
+
+    def hold(self, partitions: Collection[Partition]) -> None:
+        """Fetch nothing of these yet."""
+        self._seeked.clear()
+        keys = [aiokafka.TopicPartition(*partition) for partition in partitions]
+        self._client.pause(*keys)
+        for key in keys:
+            self._client.seek(key, 0)
+
+    async def release(self, partitions: Collection[Partition]) -> None:
+        """Fetch from where the listener seeked to, else from the committed offset, else from the oldest."""
+        for partition in set(partitions) - self._seeked:
+            offset = await self.committed(partition)
+            if offset is None:
+                offset, _ = (await self.bounds([partition]))[partition]
+            self.seek(partition, offset)
+        self._client.resume(*(aiokafka.TopicPartition(*partition) for partition in partitions))
+
+    async def _gap(self, error: OffsetOutOfRangeError) -> LogError:
+        wrong = {Partition(*key): offset for key, offset in error.args[0].items()}
+        bounds = await self.bounds(list(wrong))
+        return LogGap("; ".join(
+            f"{partition}: expected to read offset {offset}, the log holds {bounds[partition][0]} to "
+            f"{bounds[partition][1]}. Records were removed by retention or the topic was made anew: start "
+            "the worker again, and it says what can be done"
+            for partition, offset in wrong.items()
+        ))  # fmt: skip
+
+    def _raise_relayed(self) -> None:
+        if self.relay.error is not None:
+            raise self.relay.error
+
+
+class _Relay(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    """Hands aiokafka's calls to our listener and keeps what it raised for the next poll."""
+
+    def __init__(self, consumer: KafkaConsumer, listener: Listener) -> None:
+        self.error: Exception | None = None
+        self._consumer = consumer
+        self._listener = listener
+        self._told = False
+
+    async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        mine = sorted(Partition(*key) for key in assigned)
+        # Before anything is awaited: without a position aiokafka would look one up by itself and find none.
+        self._consumer.hold(mine)
+        try:
+            self._told = True
+            await self._listener.assigned(self._consumer, mine)
+            await self._consumer.release(mine)
+        except Exception as error:
+            logger.debug("assignment failed", exc_info=True)
+            self.error = error
+
+    async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        # aiokafka also revokes an empty assignment before the first join, and `close` may race with a rebalance.
+        if not self._told:
+            return
+        self._told = False
+        try:
+            await self._listener.revoked(self._consumer, sorted(Partition(*key) for key in revoked))
+        except Exception as error:
+            logger.debug("revocation failed", exc_info=True)
+            self.error = error
