@@ -5,6 +5,9 @@ lower parts stand in one packed array. The upper parts are a bitmap: for each va
 has it, then a 0. So the keys with upper part j begin after the j-th 0; every SAMPLE-th 0 has its place noted.
 """
 
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="return-value"
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -5,6 +5,9 @@ which it differs from the one before, and the bits behind that; the first key of
 block from the most significant one of each word on, so that codes can be read by comparing.
 """
 
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="return-value"
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -14,6 +14,9 @@ the few that go on.
 which the directory leaves out.
 """
 
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="return-value"
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
