@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from neardup import featurizer
+from neardup import featurizer, wire
 from neardup.document_columns import BATCH_BYTES
 from neardup.errors import InvalidPage
 from neardup.featurizer import Featurizer
@@ -79,7 +79,10 @@ def skipped(waves: Waves) -> list[SkippedPage]:
 def probed(waves: Waves, settings: Settings = SETTINGS) -> dict[int, Probes]:
     """By shard partition; one message each."""
     outputs = outputs_to(waves, TOPICS.probes)
-    probes = {int(output.partition or 0): read_probes(output.value, plan_of(settings).digest) for output in outputs}
+    probes = {
+        int(output.partition or 0): read_probes(wire.decode(output.value, "probes"), plan_of(settings).digest)
+        for output in outputs
+    }
     assert len(probes) == len(outputs)
     return probes
 
@@ -251,7 +254,9 @@ def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.M
         for each in registrations.documents:
             assert registrations.batch.first <= each.id.offset <= registrations.batch.last
     plan = plan_of(SETTINGS).digest
-    asked = [read_probes(output.value, plan).batch for output in outputs_to(waves, TOPICS.probes)]
+    asked = [
+        read_probes(wire.decode(output.value, "probes"), plan).batch for output in outputs_to(waves, TOPICS.probes)
+    ]
     assert list(dict.fromkeys(asked)) == cut
     assert by_id(documents(waves)) == by_id(documents(made().process(PAGES)))
     assert [rejection.record for rejection in waves.rejected] == [BAD]

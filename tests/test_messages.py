@@ -56,7 +56,8 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
     keys = data.draw(st.none() | columns)
     levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))
     asks = data.draw(st.none() | hnp.arrays(np.bool_, size))
-    got = read_probes(write_probes(Probes(batch, data.draw(columns), keys, levels, asks), "plan"), "plan")
+    message = write_probes(Probes(batch, data.draw(columns), keys, levels, asks), "plan")
+    got = read_probes(wire.decode(message, "probes"), "plan")
     assert got.batch == batch
     assert (got.asks is not None) == (asks is not None and bool(asks.any()))
     assert got.asks is None or (got.asks == asks).all()
@@ -70,7 +71,7 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
 def test_probes_of_another_plan_are_refused_with_both_digests() -> None:
     message = write_probes(Probes(BATCH, np.zeros(1, np.uint64)), "one plan")
     with pytest.raises(WrongPlan, match="expected a message made with plan another plan, got 'one plan'"):
-        read_probes(message, "another plan")
+        read_probes(wire.decode(message, "probes"), "another plan")
 
 
 def probes_body(**changes: Any) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def probes_body(**changes: Any) -> dict[str, Any]:
 )
 def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        read_probes(wire.encode("probes", probes_body(**changes)), "plan")
+        read_probes(wire.decode(wire.encode("probes", probes_body(**changes)), "probes"), "plan")
 
 
 @given(
@@ -113,7 +114,7 @@ def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None
 def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     message = wire.encode("probes", probes_body(**changes))
     try:
-        got = read_probes(message, "plan")
+        got = read_probes(wire.decode(message, "probes"), "plan")
     except Corrupt:
         return
     for column in (got.keys, got.levels):
@@ -122,7 +123,7 @@ def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, An
 
 def test_another_kind_of_message_is_no_probe() -> None:
     with pytest.raises(WrongKind):
-        read_probes(wire.encode("answers", probes_body()), "plan")
+        read_probes(wire.decode(wire.encode("answers", probes_body()), "probes"), "plan")
 
 
 # Answers
@@ -446,7 +447,7 @@ def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(change
 @given(value=st.none() | st.binary() | utf8.map(str.encode), number=int64)
 def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None, number: int) -> None:
     with pytest.raises(WireError):
-        read_probes(value, "plan")
+        read_probes(wire.decode(value, "probes"), "plan")
     with pytest.raises(WireError):
         read_documents(value)
     with pytest.raises(Corrupt):

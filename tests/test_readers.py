@@ -13,11 +13,22 @@ from neardup import dead_letters, wire
 from neardup.answers import Answers, read_answers, write_answers
 from neardup.checking import require_plan
 from neardup.control import Forget, orders, read_order
+from neardup.directory import check_entry
 from neardup.document_batches import Settled, read_documents, write_documents
-from neardup.errors import WireError, WrongPlan
+from neardup.errors import Retired, WireError, WrongPlan
 from neardup.probes import Probes, read_probes, write_probes
 from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
 from neardup.registrations import read_registrations, read_skipped, write_skipped
+from neardup.seeds import (
+    Entry,
+    SeedKeys,
+    read_seed_entries,
+    read_seed_keys,
+    stop_at_retired,
+    write_retired,
+    write_seed_entries,
+    write_seed_keys,
+)
 from neardup.types import BatchId, DeadLetter, DocumentId, SkippedPage
 from tests.documents import M, anything, document, no_array, registrations_of, utf8
 
@@ -39,14 +50,24 @@ def planned(read: Callable[[dict[str, Any]], Any], kind: str) -> Callable[[bytes
     return reader
 
 
+def retired(value: bytes) -> None:
+    with contextlib.suppress(Retired):
+        stop_at_retired(wire.decode(value, "retired"))
+
+
 READERS: dict[str, Callable[[bytes], Any]] = {
     "registrations": planned(lambda body: read_registrations(body, PARTITIONS, M), "registrations"),
     "skipped": lambda value: read_skipped(wire.decode(value, "skipped")),
-    "probes": lambda value: read_probes(value, PLAN),
+    "probes": lambda value: read_probes(wire.decode(value, "probes"), PLAN),
     "answers": planned(lambda body: read_answers(body, PARTITIONS), "answers"),
     "questions": planned(lambda body: read_questions(body, OWNERS, M), "questions"),
     "evidence": planned(read_evidence, "evidence"),
     "control": lambda value: read_order(wire.decode(value, "control")),
+    "seed-keys": lambda value: read_seed_keys(wire.decode(value, "seed-keys"), PLAN),
+    "seed-entries": planned(
+        lambda body: read_seed_entries(body, 2, lambda entry: check_entry(entry, M)), "seed-entries"
+    ),
+    "retired": retired,
     "documents": read_documents,
     "dead-letter": dead_letters.decode,
 }
@@ -58,6 +79,9 @@ GOOD: dict[str, bytes | None] = {
     "questions": next(write_questions([Question(document(0, 1), {7: 1, 8: 3})], 0, PLAN)),
     "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, 5, None)], PLAN)),
     "control": orders(Forget("u"), "inbox", 1)[0].value,
+    "seed-keys": write_seed_keys(SeedKeys(5, WORDS, WORDS), PLAN),
+    "seed-entries": next(write_seed_entries([Entry(b"D" + bytes(32), b"")], 2, PLAN)),
+    "retired": write_retired(1),
     "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
     "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
 }

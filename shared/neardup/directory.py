@@ -23,7 +23,7 @@ import msgpack
 import numpy as np
 import xxhash
 
-from neardup.checking import document_of, text_of
+from neardup.checking import document_of, optional_text_of, text_of
 from neardup.errors import Corrupt, CorruptState
 from neardup.evidence import Match
 from neardup.packed_sketch import is_packed
@@ -198,9 +198,7 @@ def check_entry(entry: Entry, mips: int) -> None:
         match key[:1]:
             case b"F" if len(key) == 9:
                 for row in msgpack.unpackb(value):
-                    known = unpacked_known(int.from_bytes(key[1:], "big"), row)
-                    if not is_packed(known.document.sketch, mips):
-                        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+                    _check_known(unpacked_known(int.from_bytes(key[1:], "big"), row), mips)
             case b"C":
                 place, url = msgpack.unpackb(value)
                 document_of(place), text_of(url)
@@ -212,6 +210,19 @@ def check_entry(entry: Entry, mips: int) -> None:
                 raise Corrupt(f"expected an entry of a directory, got the key {key[:40]!r}")
     except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
         raise Corrupt(f"expected an entry of a directory, got {key[:1]!r} with another value: {error!r}") from error
+
+
+def _check_known(known: Known, mips: int) -> None:
+    document, checksums = known.document, known.document.checksums
+    document_of([*document.id])
+    text_of(document.url)
+    optional_text_of(document.fetched_at)
+    optional_text_of(document.note)
+    sums = (checksums.content, checksums.tokens, checksums.shingles)
+    if not all(isinstance(each, bytes) for each in sums) or {type(document.size), type(known.revision)} != {int}:
+        raise Corrupt(f"expected three checksums, a size and a revision, got {sums}, {document.size!r}")
+    if not is_packed(document.sketch, mips):
+        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
 
 
 def documents_in(state: Path) -> int | None:

@@ -40,13 +40,8 @@ def write_probes(probes: Probes, plan: str) -> bytes:
     return wire.encode("probes", body)
 
 
-def read_probes(value: bytes | None, plan: str) -> Probes:
-    """Raises WireError, or WrongPlan when the sender has another plan."""
-    return probes_of(wire.decode(value, "probes"), plan)
-
-
-def probes_of(body: dict[str, Any], plan: str) -> Probes:
-    """The same of a message that is decoded already."""
+def read_probes(body: dict[str, Any], plan: str) -> Probes:
+    """The body of a message. Raises Corrupt, or WrongPlan when the sender has another plan."""
     require_plan(body, plan)
     fingerprints, keys, levels = body.get("fingerprint"), body.get("key"), body.get("levels")
     for name, column, dtype in (("fingerprint", fingerprints, np.uint64), ("key", keys, np.uint64)):

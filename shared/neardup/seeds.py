@@ -69,8 +69,9 @@ def write_seed_entries(entries: Sequence[Entry], layout: int, plan: str) -> Iter
 
 def read_seed_entries(body: dict[str, Any], layout: int, check: Callable[[Entry], None]) -> SeedEntries:
     """The body of a message. Raises Corrupt, also from `check`, or WrongVersion for entries of another layout."""
-    if body.get("layout") != layout:
-        raise WrongVersion(f"expected directory entries of layout {layout}, got {body.get('layout')!r}")
+    got = body.get("layout")
+    if not isinstance(got, int) or got != layout:
+        raise WrongVersion(f"expected directory entries of layout {layout}, got {got!r}")
     rows = body.get("entries")
     if not isinstance(rows, list):
         raise Corrupt(f"expected entries of a directory, got {sorted(body)}")

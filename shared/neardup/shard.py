@@ -15,7 +15,7 @@ from neardup.holder import Buckets, Holder, Permuted
 from neardup.log import Output, Record
 from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
-from neardup.probes import Probes, concatenated, probes_of
+from neardup.probes import Probes, concatenated, read_probes
 from neardup.psm import Psm
 from neardup.routing import Routing
 from neardup.seeds import RETIRED, SeedKeys, read_seed_keys, stop_at_retired
@@ -112,7 +112,7 @@ class Shard(Stage):
             if (seed.keys is not None) != self._is_band:
                 raise Corrupt(f"expected seeds {'with' if self._is_band else 'without'} keys, got the other kind")
             return seed
-        return probes_of(body, self._plan.digest)
+        return read_probes(body, self._plan.digest)
 
     def _epoch_of(self, record: Record, message: Probes | SeedKeys) -> int | None:
         """Of probes; seeds have their own time."""
