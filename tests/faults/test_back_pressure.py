@@ -15,7 +15,7 @@ import pytest
 from tests.faults.following import Follower
 from tests.faults.load import SteadyLoad, sampled
 from tests.faults.results import record
-from tests.faults.vitals import BOUNDS, MEGABYTE, Vitals, take_vitals
+from tests.faults.vitals import BOUNDS, MEGABYTE, peak_memory, take_vitals
 from tests.services.workers import Deployment, Worker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
@@ -24,8 +24,8 @@ SECONDS = float(os.environ.get("NEARDUP_FLOOD_SECONDS", "4"))
 RATE = 200.0
 """Pages a second."""
 TIMES = 10
-SAMPLE_SECONDS = 3.0
-SESSION_SECONDS = 10.0
+SESSION_SECONDS = 30.0
+"""A worker that is held back runs for a moment every three seconds: it must find the time for heartbeats."""
 
 
 async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deployment: Deployment) -> None:
@@ -36,30 +36,27 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
         await asyncio.to_thread(worker.await_ready)
     before = take_vitals(workers)
     load, follower = SteadyLoad(settings, RATE, sampled(41), keep_pages=False), Follower(settings)
-    seen: list[dict[str, Vitals]] = []
     flooding = asyncio.create_task(load.run())
     following = asyncio.create_task(follower.run())
     try:
         started = time.monotonic()
         while time.monotonic() - started < SECONDS:
             await _slow(list(workers.values()), load, follower)
-            if not seen or time.time() - seen[-1]["shard"].at > SAMPLE_SECONDS:
-                seen.append(await asyncio.to_thread(take_vitals, workers))
+        backlog = len(follower.waiting(len(load.sent_at)))
         load.stop()
         await flooding
-        backlog = len(follower.waiting(len(load.sent_at)))
         ended = time.monotonic()
         while follower.waiting(len(load.sent_at)):
-            assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{seen[-1]}"
-            seen.append(await asyncio.to_thread(take_vitals, workers))
-            await asyncio.sleep(0.5)
+            assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{take_vitals(workers)}"
+            await asyncio.sleep(0.2)
         drained = time.monotonic() - ended
+        after = await asyncio.to_thread(take_vitals, workers)
     finally:
         for task in (flooding, following):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-    most = {name: max(each[name].memory for each in seen) // MEGABYTE for name in workers}
+    most = {name: peak_memory(worker) // MEGABYTE for name, worker in workers.items()}
     record(
         "a crawler ten times faster than the services",
         seconds=SECONDS,
@@ -71,7 +68,7 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
     assert backlog > 0.8 * len(load.sent_at), "expected that the services fall behind"
     assert all(megabytes < BOUNDS[name] for name, megabytes in most.items()), most
     # No worker was thought dead: none was given partitions again.
-    assert {name: each.rebalances for name, each in seen[-1].items()} == {
+    assert {name: each.rebalances for name, each in after.items()} == {
         name: each.rebalances for name, each in before.items()
     }
     assert not follower.dead
@@ -84,6 +81,6 @@ async def _slow(workers: list[Worker], load: SteadyLoad, follower: Follower) -> 
         worker.process.send_signal(signal.SIGSTOP)
     ahead = (len(follower.first_at) * TIMES - len(load.sent_at)) / RATE
     # Never so long that they look dead.
-    await asyncio.sleep(min(max(ahead, 0.2), SESSION_SECONDS / 3))
+    await asyncio.sleep(min(max(ahead, 0.2), SESSION_SECONDS / 10))
     for worker in workers:
         worker.process.send_signal(signal.SIGCONT)

@@ -40,14 +40,19 @@ def _of(worker: Worker) -> Vitals:
     tables = int(sums.get("neardup_slice_bytes", 0))
     return Vitals(
         at=time.time(),
-        memory=_resident(worker.process.pid) - tables,
+        memory=_memory(worker.process.pid, "VmRSS") - tables,
         tables=tables,
         lag=int(sums.get("neardup_lag_records", 0)),
         rebalances=int(sums.get("neardup_rebalances_total", 0)),
     )
 
 
-def _resident(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+def peak_memory(worker: Worker) -> int:
+    """The most that a worker ever had, tables and all. Asks nothing of it."""
+    return _memory(worker.process.pid, "VmHWM")
+
+
+def _memory(pid: int, kind: str) -> int:
+    found = re.search(rf"{kind}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found, f"process {pid} has ended"
     return int(found[1]) * 1024
