@@ -66,7 +66,7 @@ class Found:
                 self._grow(least_room)
             start = reached
 
-    def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int, int]]) -> int:
+    def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int, np.int64]]) -> int:
         """The same for the lookups of a run: `kernel(start)` also says how many were capped, of which all are returned,
         and how many keys it looked at.
 
@@ -76,7 +76,7 @@ class Found:
         while start < lookup.keys.size:
             reached, self.count, more, scanned = kernel(start)
             capped += more
-            self.scanned += scanned
+            self.scanned += int(scanned)
             if reached < lookup.keys.size:
                 self._grow(lookup.cap + 1)
             start = reached

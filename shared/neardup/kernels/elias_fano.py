@@ -165,7 +165,7 @@ def probe_elias_fano(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, np.int64]:
     """As probe_sorted, on the compressed form: the range of upper parts is found, and only its keys are decoded."""
     left = U(skip)
     right = U(64 - upper_bits)

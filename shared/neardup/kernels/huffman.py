@@ -234,7 +234,7 @@ def probe_huffman(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, np.int64]:
     """As probe_sorted, for queries in rising order, reported under their numbers.
 
     Queries that need the same block go on with what the one before decoded, and no further than they need.

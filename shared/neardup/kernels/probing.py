@@ -148,7 +148,7 @@ def probe_sorted(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, np.int64]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
     They are reported as `scan_range` does. The mask has all bits of the directory, or more. Returns (the next query,
@@ -223,7 +223,7 @@ def probe_filtered(
     found_query: NDArray[np.int64],
     found_key: NDArray[np.uint64],
     found: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, np.int64]:
     """The same for the queries whose leading bits are in the bitmap; the others have no match."""
     left = U(skip)
     right = U(64 - bitmap_bits)
@@ -231,7 +231,7 @@ def probe_filtered(
     passed = np.empty(BLOCK, np.uint64)
     passed_limits = np.empty(BLOCK, np.uint64)
     capped = 0
-    scanned = 0
+    scanned = np.int64(0)
     last = U(max(0, queries.size - 1))
     # Block by block, so that what has passed is still in the cache.
     for first in range(start, queries.size, BLOCK):
