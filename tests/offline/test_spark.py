@@ -1,4 +1,7 @@
-"""The engine on Spark finds what the engine on one machine finds."""
+"""The engine on Spark finds what the engine on one machine finds.
+
+NEARDUP_SPARK_PAGES=20000 compares them on a longer crawl.
+"""
 
 import gc
 import os
