@@ -17,7 +17,7 @@ from neardup_services.cli import main
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 # Steer the tests, not the product.
-TEST_VARIABLES = {"NEARDUP_REQUIRE_REAL_BROKER", "NEARDUP_KAFKA_VERSION", "NEARDUP_SPARK_PAGES"}
+TEST_VARIABLES = {"NEARDUP_REQUIRE_REAL_BROKER", "NEARDUP_KAFKA_VERSION"}
 
 
 def commands(command: click.Command = main, path: str = "neardup") -> Iterator[tuple[str, click.Command]]:
