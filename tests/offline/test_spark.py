@@ -114,7 +114,7 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
     options = Options(
         signature_version=signatures.version,
         pair_sources=PAIR_SOURCES,
-        common=200,
+        common=20,
         large_cluster=10,
         bands=Choices().bands,
     )
@@ -123,6 +123,7 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
     assert results(tmp_path / "spark") == results(tmp_path / "local")
     assert counts(spark) == counts(local)
     assert spark.documents == len(some)
+    assert min(spark.common_keys[name] for name in ("shingles", "spots")) > 0
     assert min(spark.edges, spark.contained, spark.overturned, len(spark.warnings), *spark.pairs.values()) > 0
     assert not (tmp_path / "spark" / "spark").exists()
     for name in ("report.json", "report.html", "index.sqlite"):
