@@ -129,18 +129,24 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
         assert (tmp_path / "spark" / name).exists()
 
 
-def test_copies_without_sketches_and_a_later_run(tmp_path: Path) -> None:
+def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path) -> None:
     stream = shingles(1, 900)
+    # A template that is too common to bring pages together. Two share a little more, and are near with all of it.
+    own = [shingles(60 + number, 80) for number in range(11)]
+    own += [np.concatenate([own[0][:20], shingles(80, 60)])]
+    framed = [document(40 + number, np.concatenate([shingles(50, 120), each])) for number, each in enumerate(own)]
     first = document(1, stream[:200], tokens="a", url="http://a.example/long/way")
     light = document(0, stream[:200], tokens="a", url="https://a.example/")
     near = [document(2 + step, stream[60 * step : 60 * step + 200]) for step in range(1, 5)]
     alone = document(20, 20)
     held = document(21, stream[:900]), document(22, stream[600:800])
     copies = {0: match_of(document(30, 30), Relation.SAME_TEXT)}
-    options = Options(signature_version="nd1", pair_sources=("shingles",), representative="https", rule="transitive")
+    options = Options(
+        signature_version="nd1", pair_sources=("shingles",), common=10, representative="https", rule="transitive"
+    )
     options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
-    write_corpus(corpus, settled([first, *near[1:], alone, *held]), version="nd1")
+    write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed]), version="nd1")
     on_one_machine(corpus, local, options)
     # What was said there is where this engine goes on: revisions are the same, too.
     spark.mkdir()
@@ -150,6 +156,7 @@ def test_copies_without_sketches_and_a_later_run(tmp_path: Path) -> None:
     recluster_spark(str(corpus), spark, options, MASTER)
     assert results(spark) == results(local)
     assert {row["revision"] for row in results(spark)["overturned"]} == {2, 3}
+    assert [row["b"] for row in results(spark)["edges"] if row["a"] == "0:40"] == ["0:51"]
 
 
 def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> None:

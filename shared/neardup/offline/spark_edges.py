@@ -27,7 +27,7 @@ _Score = Callable[[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], ND
 def together(found: Mapping[str, DataFrame]) -> DataFrame:
     """(a, b, sources, shared): every pair once; bit i of `sources` is set when the i-th source found it.
 
-    `shared`: how many sampled shingles both have, if that source found them.
+    `shared`: how many sampled shingles both have at most, if that source found them.
     """
     marked = [
         pairs.select("a", "b", F.lit(1 << bit).cast("long").alias("bit"), _shared_shingles(name).alias("shared"))
@@ -112,7 +112,7 @@ def _scores(options: Options) -> dict[str, _Score]:
         options.spot_resemblance,
     )
     return {
-        # Every shingle was counted: nothing is beyond.
+        # `shared` is the most that it can be: nothing is beyond.
         "shingles": lambda words, starts, pairs, shared: score_samples(
             words, starts, pairs, shared, np.zeros(starts.size - 1, np.int64), *least, LEAST_SAMPLED
         ),

@@ -52,8 +52,9 @@ def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scr
         "bands": lambda words, starts, rows: band_keys(words, starts, rows, bands.k, bands.s),
     }
     if name in keys:
-        pairs, common_keys = _sharing_keys(documents, keys[name], options.common, scratch)
-        return SourcePairs(_promising(pairs, documents, options) if name == "shingles" else pairs, common_keys)
+        rare = _rare(_postings(documents, keys[name], scratch), "key", options.common, scratch)
+        pairs = _pairs_within(rare.postings, "key").groupBy("a", "b").agg(F.count("*").alias("shared"))
+        return SourcePairs(_promising(pairs, rare, documents, options) if name == "shingles" else pairs, rare.keys)
     if name == "spots":
         return _sharing_rare_spots(documents, options, scratch)
     return _near_fingerprints(documents, options, _FINGERPRINTS[name], scratch)
@@ -62,26 +63,39 @@ def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scr
 # Keys that must be equal
 
 
-def _sharing_keys(documents: DataFrame, keys_of: _Keys, common: int, scratch: Scratch) -> SourcePairs:
+class _Rare(NamedTuple):
+    """The postings without those of common keys; these; and how many such keys there are."""
+
+    postings: DataFrame
+    left_out: DataFrame
+    keys: int
+
+
+def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFrame:
+    """(key, row)."""
+
     def postings_of(batches: _Batches) -> _Batches:
         for batch in batches:
             keys, sizes = keys_of(*words_of(batch.column("sketch")), np.arange(len(batch)))
             rows = np.repeat(batch.column("row").to_numpy(), sizes)
             yield pyarrow.RecordBatch.from_arrays([keys.view(np.int64), rows], ["key", "row"])
 
-    postings = scratch.keep(documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long"), "postings")
-    rare, common_keys = _rare(postings, "key", common, scratch)
-    return SourcePairs(_pairs_within(rare, "key").groupBy("a", "b").agg(F.count("*").alias("shared")), common_keys)
+    return scratch.keep(documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long"), "postings")
 
 
-def _promising(pairs: DataFrame, documents: DataFrame, options: Options) -> DataFrame:
+def _promising(pairs: DataFrame, rare: _Rare, documents: DataFrame, options: Options) -> DataFrame:
     """Without most pairs that share a template and little else: `score_samples` would drop them, too, but only after
     their sketches were sent to it. How much the coarser modulus leaves of the finer sample is not known here.
+
+    `shared` becomes how many shingles both have at most: of the common ones, which were not counted, as many as either.
     """
     sizes = documents.select("row", "sketch").mapInArrow(_sample_sizes, "row long, exponent long, size long")
+    common = rare.left_out.groupBy("row").agg(F.count("*").alias("common"))
+    sizes = sizes.join(common, "row", "left").fillna(0, ["common"])
     for side in ("a", "b"):
-        names = {"row": side, "exponent": f"exponent_{side}", "size": f"size_{side}"}
-        pairs = pairs.join(sizes.withColumnsRenamed(names), side)
+        names = {name: f"{name}_{side}" for name in ("exponent", "size", "common")}
+        pairs = pairs.join(sizes.withColumnsRenamed({"row": side, **names}), side)
+    pairs = pairs.withColumn("shared", F.col("shared") + F.least("common_a", "common_b"))
     resemblance, containment = (getattr(options.thresholds, name) - MARGIN for name in ("resemblance", "containment"))
     smaller, larger = F.least("size_a", "size_b"), F.greatest("size_a", "size_b")
     at_one_modulus = F.least(resemblance * larger, containment * F.greatest(smaller, F.lit(LEAST_SAMPLED)))
@@ -100,12 +114,14 @@ def _sample_sizes(batches: _Batches) -> _Batches:
         )
 
 
-def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> tuple[DataFrame, int]:
-    """The postings without those of keys that more than `common` rows have, and how many such keys there are."""
+def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> _Rare:
+    """Common: that more than so many rows have."""
     counts = postings.groupBy(key).count().where(F.col("count") > common)
     too_common = scratch.keep(counts.select(key), "common")
     found = too_common.count()
-    return (postings.join(too_common, key, "left_anti"), found) if found else (postings, 0)
+    if not found:
+        return _Rare(postings, postings.limit(0), 0)
+    return _Rare(postings.join(too_common, key, "left_anti"), postings.join(too_common, key, "left_semi"), found)
 
 
 def _pairs_within(postings: DataFrame, key: str) -> DataFrame:
@@ -126,7 +142,7 @@ _FINGERPRINTS: Final = {
 
 def _near_fingerprints(documents: DataFrame, options: Options, wanted: str, scratch: Scratch) -> SourcePairs:
     """Permuted tables (Manku 2007 §3.1): what shares the leading bits of one is looked at."""
-    named, common_keys = _rare(documents.select("fingerprint", "row"), "fingerprint", options.common, scratch)
+    named, _, common_keys = _rare(documents.select("fingerprint", "row"), "fingerprint", options.common, scratch)
     distinct = scratch.keep(named.select("fingerprint").distinct(), "fingerprints")
     table = distinct.mapInArrow(
         _leading_bits(_design(options.hamming, distinct.count())), "table long, key long, fingerprint long"
