@@ -34,7 +34,7 @@ $(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
 	@touch $@
 
 # Two at a time: many tests wait for a broker more than they work. A file's tests stay together, as their fixtures do.
-PARALLEL ?= --numprocesses 2 --dist loadfile
+PARALLEL ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # A machine that can run a real broker must: a skipped integration test is then a failure.
 REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)

@@ -52,7 +52,7 @@ def planned(read: Callable[[dict[str, Any]], Any], kind: str) -> Callable[[bytes
 
 def retired(value: bytes) -> None:
     with contextlib.suppress(Retired):
-        stop_at_retired(wire.decode(value, "retired"))
+        stop_at_retired(wire.decode(value, "retired"), 1)
 
 
 READERS: dict[str, Callable[[bytes], Any]] = {
@@ -81,7 +81,7 @@ GOOD: dict[str, bytes | None] = {
     "control": orders(Forget("u"), "inbox", 1)[0].value,
     "seed-keys": write_seed_keys(SeedKeys(5, WORDS, WORDS), PLAN),
     "seed-entries": next(write_seed_entries([Entry(b"D" + bytes(32), b"")], 2, PLAN)),
-    "retired": write_retired(1),
+    "retired": write_retired(2),
     "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
     "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
 }

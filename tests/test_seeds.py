@@ -91,9 +91,13 @@ def test_an_entry_that_no_directory_has_is_refused(entry: Entry) -> None:
 
 def test_the_end_of_a_log_stops_its_reader() -> None:
     with pytest.raises(Retired, match="NEARDUP_GENERATION=3"):
-        stop_at_retired(body_of(write_retired(3), "retired"))
-    with pytest.raises(Corrupt):
-        stop_at_retired({"generation": "next"})
+        stop_at_retired(body_of(write_retired(3), "retired"), 2)
+
+
+@pytest.mark.parametrize("generation", ["next", None, -1, 2**63, 2, 4, np.arange(3)])
+def test_an_end_after_which_another_generation_would_come_stops_nobody(generation: object) -> None:
+    with pytest.raises(Corrupt, match="expected that generation 3 goes on"):
+        stop_at_retired({"generation": generation}, 2)
 
 
 def test_seeds_for_the_other_kind_of_table_go_to_dead_letters(tmp_path: Path) -> None:

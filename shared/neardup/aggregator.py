@@ -166,7 +166,7 @@ class Aggregator(Stage):
             case "seed-entries":
                 return read_seed_entries(body, LAYOUT, lambda entry: check_entry(entry, self._choices.m))
             case "retired":
-                stop_at_retired(body)
+                stop_at_retired(body, self._settings.generation)
         return read_order(body)
 
     def _take(self, message: Message, outbox: Outbox) -> None:

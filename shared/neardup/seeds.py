@@ -91,14 +91,14 @@ def write_retired(generation: int) -> bytes:
     return wire.encode(RETIRED, {"generation": generation})
 
 
-def stop_at_retired(body: dict[str, Any]) -> None:
-    """Raise Retired; Corrupt when the message says something else."""
-    generation = body.get("generation")
-    if not isinstance(generation, int):
-        raise Corrupt(f"expected the generation that goes on, got {sorted(body)}")
+def stop_at_retired(body: dict[str, Any], generation: int) -> None:
+    """Raise Retired for who works in this generation; Corrupt when another one is said to come after it."""
+    said = body.get("generation")
+    if not isinstance(said, int) or said != generation + 1:
+        raise Corrupt(f"expected that generation {generation + 1} goes on, got {said!r}")
     raise Retired(
         f"expected messages, got the end of this log: the deployment was resharded and goes on with "
-        f"NEARDUP_GENERATION={generation} and the settings that `neardup reshard` said"
+        f"NEARDUP_GENERATION={generation + 1} and the settings that `neardup reshard` said"
     )
 
 

@@ -41,6 +41,7 @@ class Shard(Stage):
     name = "shard"
 
     def __init__(self, *, settings: Settings, plan: Plan, partition: int, psm: Psm | None = None) -> None:
+        self._generation = settings.generation
         self._topics = Topics.under(settings.prefix, settings.generation)
         self._owners = settings.owners
         self._plan = plan
@@ -106,7 +107,7 @@ class Shard(Stage):
     def _read(self, record: Record) -> Probes | SeedKeys:
         kind, body = wire.decode_any(record.value, KINDS)
         if kind == RETIRED:
-            stop_at_retired(body)
+            stop_at_retired(body, self._generation)
         if kind == "seed-keys":
             seed = read_seed_keys(body, self._plan.digest)
             if (seed.keys is not None) != self._is_band:

@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 
 def test_topics_are_created_idempotently_and_differences_told(deployment: Deployment) -> None:
     first = deployment.neardup("topics", "create")
-    assert (first.returncode, first.stdout.count(": created")) == (0, 7), first
+    assert (first.returncode, first.stdout.count(": created")) == (0, 8), first
     second = deployment.neardup("topics", "create")
-    assert (second.returncode, second.stdout.count(": exists")) == (0, 7), second
+    assert (second.returncode, second.stdout.count(": exists")) == (0, 8), second
     deployment.settings = Settings(
         broker=deployment.settings.broker, prefix=deployment.settings.prefix, owners=3, page_retention_hours=7
     )
