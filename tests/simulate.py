@@ -39,6 +39,8 @@ from neardup.verdict import read_verdict
 from tests.oracle import Oracle
 
 MOST_STEPS = 200_000
+LINE_EVERY = 500
+"""Seeds for each line of progress where no terminal shows a running count."""
 _WORDS = [
     a + b for a in ("ka", "lo", "mi", "ru", "ta", "ve") for b in ("dor", "lin", "mas", "nor", "pet", "sun", "vik")
 ]
@@ -408,8 +410,11 @@ def main() -> None:
         except AssertionError as error:
             failed.append(seed)
             print(f"seed {seed}: {error}", flush=True)
+        done = seed - options.first + 1
         if sys.stderr.isatty():
-            print(f"\r{seed - options.first + 1} of {options.seeds}", end="", file=sys.stderr, flush=True)
+            print(f"\r{done} of {options.seeds}", end="", file=sys.stderr, flush=True)
+        elif done % LINE_EVERY == 0:
+            print(f"{done} of {options.seeds}, {len(failed)} failed", file=sys.stderr, flush=True)
     print(
         f"{options.seeds} seeds, {len(failed)} failed; "
         + ", ".join(f"{n} × {what}" for what, n in happened.most_common())
