@@ -279,10 +279,11 @@ class Simulation:
     ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[MemoryRecord]]:
         """Pages, canaries with what they were planted as, and what is no page."""
         pages, canaries, bad = {}, {}, []
+        signatures = Signatures(Choices.of(self.settings))
         for record in self._records(self.topics.pages):
             place, note = document_id(record), canary_note(record)
             try:
-                signature = _signature(self.deployment, read_page(record))
+                signature = signatures.of(read_page(record))
             except RecordError:
                 bad.append(record)
                 continue
@@ -322,17 +323,6 @@ class Simulation:
 
 def _stage(service: str, deployment: Deployment, partition: Partition) -> Stage:
     return SERVICES[service].make_stage(deployment, partition)
-
-
-_signatures: dict[tuple[str, bytes], Signature] = {}
-
-
-def _signature(deployment: Deployment, page: Page) -> Signature:
-    choices = Choices.of(deployment.settings)
-    key = choices.version, page.content
-    if key not in _signatures:
-        _signatures[key] = Signatures(choices).of(page)
-    return _signatures[key]
 
 
 def _settings(draw: random.Random) -> Settings:
