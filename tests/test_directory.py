@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from neardup.directory import Directory, Known, url_hash
+from neardup.directory import ENTRY_BYTES, KNOWN_BYTES, Directory, Known, url_hash
 from neardup.evidence import Match
 from neardup.store import Store
 from neardup.types import Document, DocumentId, Kind, Relation
@@ -62,7 +62,7 @@ class DirectoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("neardup.directory.CACHED", 2)
+        self.patch.setattr("neardup.directory.CACHED_BYTES", 4000)  # of two documents
         self.temporary = tempfile.TemporaryDirectory()
         self.model, self.saved = Model(), Model()
         self.open()
@@ -152,9 +152,13 @@ class DirectoryMachine(RuleBasedStateMachine):
         assert sorted(listed) == sorted(expected)
 
     @rule()
+    def trim(self) -> None:
+        self.directory.trim()
+
+    @rule()
     def flush(self) -> None:
         self.directory.flush()
-        assert len(self.directory._entries) <= 2
+        assert self.directory.cached_bytes <= 4000
 
     @rule(reopened=st.booleans())
     def save(self, reopened: bool) -> None:
@@ -218,12 +222,15 @@ def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path
 def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, stay: int
 ) -> None:
-    monkeypatch.setattr("neardup.directory.CACHED", 5)
+    known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(count)]
+    each_takes = ENTRY_BYTES + KNOWN_BYTES + known[0].document.sketch.nbytes + len(known[0].document.url)
+    monkeypatch.setattr("neardup.directory.CACHED_BYTES", 5 * each_takes)
     with opened(tmp_path) as (_, directory):
-        known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(count)]
         for each in known:
             directory.add(each)
+        assert directory.cached_bytes == count * each_takes
         directory.flush()
+        assert directory.cached_bytes == stay * each_takes
         in_memory = [directory.variants(offset)[0] is each for offset, each in enumerate(known)]
     assert in_memory == [False] * (count - stay) + [True] * stay
 

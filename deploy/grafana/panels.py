@@ -306,6 +306,13 @@ AGGREGATOR = [
         {"{{partition}}": "max by (partition) (neardup_directory_documents)"},
         stacked=True,
     ),
+    Panel(
+        "Caches",
+        "Memory that an owner's caches take. They fill, and then stay.",
+        "bytes",
+        {"{{partition}}": "max by (partition) (neardup_owner_cache_bytes)"},
+        stacked=True,
+    ),
 ]
 
 RECLUSTER = [

@@ -10,7 +10,7 @@ Everything here is a function of the inbox up to an offset; `owner.py` holds the
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,11 +49,14 @@ PLANLESS: Final = ("skipped", "control", RETIRED)
 SAME_FINGERPRINT: Final = "fingerprint"
 """What found a page that no table had to find: its owner has another with the same fingerprint."""
 
+_NAMED: Final = 1 << 12
+"""Sets of tables whose names are kept; every subset of them can occur."""
 _GAUGES: Final = (
     metrics.PENDING_DOCUMENTS,
     metrics.PENDING_BATCHES,
     metrics.OLDEST_PENDING,
     metrics.DIRECTORY_DOCUMENTS,
+    metrics.OWNER_CACHE_BYTES,
 )
 Message = (
     Registrations
@@ -80,7 +83,7 @@ class Aggregator(Stage):
         self._plan = plan
         self._choices = Choices.of(settings)
         self._routing = Routing(plan)
-        self._names = cache(self._routing.names)
+        self._names = lru_cache(_NAMED)(self._routing.names)
         self._partition = partition
         self._identity = identity
         self._clock = clock
@@ -130,6 +133,7 @@ class Aggregator(Stage):
         outbox = Outbox()
         for _, message in messages:
             self._take(message, outbox)
+            self._owner.directory.trim()
         self._next = records[-1].offset + 1
         self._measure(outbox)
         return Waves([self._outputs(outbox)], rejected)
@@ -265,6 +269,7 @@ class Aggregator(Stage):
         metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
         metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
+        metrics.OWNER_CACHE_BYTES.labels(partition).set(self._owner.directory.cached_bytes + self._store.cached_bytes)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
 

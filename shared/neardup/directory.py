@@ -10,7 +10,8 @@ variants in the order of all pages.
     U hash of the url, fingerprint, document      for finding a url's documents again; each document has one
     T                                how many documents there are
 
-Entries in use are kept as objects and packed when they are saved.
+Entries in use are kept as objects and packed when they are saved. How many stay in memory is a matter of bytes: a
+fingerprint may have many variants, and a url many letters.
 """
 
 import struct
@@ -32,8 +33,12 @@ from neardup.seeds import Entry
 from neardup.store import Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
-CACHED: Final = 50_000
-"""Entries that stay in memory between checkpoints."""
+CACHED_BYTES: Final = 96 * 2**20
+"""Of entries that stay in memory. What changed stays beyond it, until it is saved."""
+ENTRY_BYTES: Final = 250
+"""Of memory that an entry takes, before its first variant."""
+KNOWN_BYTES: Final = 1400
+"""Of memory that a variant takes, beside its sketch and its url: measured, with a match."""
 
 _KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
 _COUNT_KEY: Final = b"T"
@@ -57,6 +62,9 @@ class Directory:
         self._store = store
         self._entries: dict[int, list[Known]] = {}
         self._touched: set[int] = set()
+        self.cached_bytes = 0
+        """About what the entries in memory take."""
+        self._trim_above = CACHED_BYTES
         counted = store.get(_COUNT_KEY)
         self.documents = sum(1 for _ in store.scan(b"U")) if counted is None else int.from_bytes(counted, "big")
         """How many are remembered, copies included; right as long as none is added twice."""
@@ -68,6 +76,7 @@ class Directory:
             packed = self._store.get(_variants_key(fingerprint))
             entry = [] if packed is None else [unpacked_known(fingerprint, row) for row in msgpack.unpackb(packed)]
             self._entries[fingerprint] = entry
+            self.cached_bytes += _bytes_of_entry(entry)
         return entry
 
     def find(self, fingerprint: int, document: DocumentId) -> Known | None:
@@ -85,6 +94,7 @@ class Directory:
         """A new variant."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).append(known)
+        self.cached_bytes += _bytes_of(known)
         self._touched.add(fingerprint)
         self._index_url(known.document)
 
@@ -92,6 +102,7 @@ class Directory:
         """A variant that is now a mere copy, or one too many: only the marker stays."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
+        self.cached_bytes -= _bytes_of(known)
         self._touched.add(fingerprint)
         self.mark(fingerprint, known.document.id)
 
@@ -168,7 +179,7 @@ class Directory:
             if key[:1] == b"U" and self._store.get(key) is None:
                 self.documents += 1
             if key[:1] == b"F":
-                self._entries.pop(int.from_bytes(key[1:], "big"), None)
+                self._let_go(int.from_bytes(key[1:], "big"))
             self._store.put(key, value)
 
     def flush(self) -> None:
@@ -182,8 +193,25 @@ class Directory:
                 self._store.delete(_variants_key(fingerprint))
         self._touched.clear()
         self._store.put(_COUNT_KEY, self.documents.to_bytes(8, "big"))
-        for fingerprint in list(self._entries)[: max(0, len(self._entries) - CACHED)]:
-            del self._entries[fingerprint]
+        self._trim_above = CACHED_BYTES
+        self.trim()
+
+    def trim(self) -> None:
+        """Let go of what is too much for memory, oldest first, but for what changed since the last `flush`.
+
+        Only between messages: a `Known` that somebody still holds is then no longer the directory's.
+        """
+        if self.cached_bytes <= self._trim_above:
+            return
+        for fingerprint in [each for each in self._entries if each not in self._touched]:
+            if self.cached_bytes <= CACHED_BYTES:
+                break
+            self._let_go(fingerprint)
+        # Not to look through all that cannot go yet after every message.
+        self._trim_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
+
+    def _let_go(self, fingerprint: int) -> None:
+        self.cached_bytes -= _bytes_of_entry(self._entries.pop(fingerprint, None))
 
     def _index_url(self, document: Document) -> None:
         place = _PLACE.pack(document.fingerprint, *document.id)
@@ -229,6 +257,15 @@ def documents_in(state: Path) -> int | None:
     """How many a saved directory remembers; None where it does not say. May be open elsewhere. Raises CorruptState."""
     counted = peek(state, _COUNT_KEY)
     return None if counted is None else int.from_bytes(counted, "big")
+
+
+def _bytes_of(known: Known) -> int:
+    """Nothing that changes while it is known."""
+    return KNOWN_BYTES + known.document.sketch.nbytes + len(known.document.url)
+
+
+def _bytes_of_entry(entry: list[Known] | None) -> int:
+    return 0 if entry is None else ENTRY_BYTES + sum(map(_bytes_of, entry))
 
 
 def url_hash(url: str) -> bytes:

@@ -91,6 +91,11 @@ FORGOTTEN = Counter("neardup_forgotten_documents_total", "Documents dropped by o
 DIRECTORY_DOCUMENTS = Gauge(
     "neardup_directory_documents", "Documents that an owner remembers, copies included.", ["partition"]
 )
+OWNER_CACHE_BYTES = Gauge(
+    "neardup_owner_cache_bytes",
+    "Memory that an owner's caches take: documents, and RocksDB's buffers, blocks, filters.",
+    ["partition"],
+)
 SLICE_KEYS = Gauge("neardup_slice_keys", "Keys that a shard partition holds.", ["partition"])
 SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs that a shard partition holds.", ["partition"])
 SLICE_RUNS = Gauge("neardup_slice_runs", "Sorted runs of a shard partition; a probe looks into each.", ["partition"])

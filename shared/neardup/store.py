@@ -12,14 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rocksdict import AccessType, BlockBasedOptions, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import AccessType, BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteOptions
 
 from neardup.errors import CorruptState, StateError, StateUnavailable, WrongState
 
 VERSION: Final = 2
 
+WRITE_BUFFER_BYTES: Final = 16 * 2**20
+WRITE_BUFFERS: Final = 2
+"""One fills while the other is written out."""
+READ_CACHE_BYTES: Final = 16 * 2**20
+
 _IDENTITY: Final = b"\x00identity"
 _OFFSET: Final = b"\x00offset"
+_MEMORY: Final = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage", "rocksdb.estimate-table-readers-mem")
 
 
 class Store:
@@ -61,6 +67,11 @@ class Store:
         """The offset up to which the saved state knows the log."""
         raw = self._read(_OFFSET)
         return 0 if raw is None else int(struct.unpack("<q", raw)[0])
+
+    @property
+    def cached_bytes(self) -> int:
+        """Memory of RocksDB: what it has still to write out, and blocks, filters and indexes that it has read."""
+        return sum(int(self._db.property_int_value(name) or 0) for name in _MEMORY)
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value, saved or not."""
@@ -162,5 +173,9 @@ def _options() -> Options:
     tables = BlockBasedOptions()
     # Most lookups are for fingerprints never seen before: a Bloom filter answers them from memory.
     tables.set_bloom_filter(10, False)
+    # A worker has a store for each of its owners: what is kept in memory counts as often.
+    tables.set_block_cache(Cache(READ_CACHE_BYTES))
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_max_write_buffer_number(WRITE_BUFFERS)
     options.set_block_based_table_factory(tables)
     return options
