@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -84,6 +85,8 @@ class JoinsMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("neardup.near.IN_MEMORY", 2)  # of the few that there are
         self.temporary = tempfile.TemporaryDirectory()
         self.model, self.saved = Model(), Model()
         self.open()
@@ -93,6 +96,7 @@ class JoinsMachine(RuleBasedStateMachine):
         self.joins = Joins(self.store)
 
     def teardown(self) -> None:
+        self.patch.undo()
         self.store.close()
         self.temporary.cleanup()
 

@@ -4,23 +4,26 @@ A document may wait in several batches: a restarted featurizer cuts its batches 
 sending. The first batch that is complete settles it, and it leaves all others. What waits is part of the owner's state.
 
     J batch                          shard partitions still to answer, documents that wait
-    N fingerprint                    what was found near it so far
     Q fingerprint document           fingerprints whose owners are still to give evidence
+
+`near.py` has what was found near them so far.
 """
 
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
 from neardup.answers import Answers
+from neardup.near import Near
 from neardup.store import Store
 from neardup.types import BatchId, DocumentId
 
 _BATCH: Final = struct.Struct(">qqq")
-_WORD: Final = struct.Struct(">Q")
 _PLACE: Final = struct.Struct(">Qqqq")
 
 
@@ -45,9 +48,9 @@ class Joins:
         self._joins: dict[BatchId, _Join] = {}
         self._batches_of: dict[Waiting, set[BatchId]] = {}
         self._waiting_with: dict[int, set[Waiting]] = {}
-        self._near: dict[int, dict[int, int]] = {}
+        self._near = Near(store)
         self._asked: dict[Waiting, set[int]] = {}
-        self._changed: set[BatchId | int | Waiting] = set()
+        self._changed: set[BatchId | Waiting] = set()
         self._load()
 
     def __len__(self) -> int:
@@ -85,11 +88,10 @@ class Joins:
         They no longer wait for answers.
         """
         bit = 1 << table
-        for query, found in zip(answers.query.tolist(), answers.found.tolist(), strict=True):
+        pairs = zip(answers.query.tolist(), answers.found.tolist(), strict=True)
+        for query, some in groupby(pairs, key=itemgetter(0)):
             if query in self._waiting_with:
-                near = self._near.setdefault(query, {})
-                near[found] = near.get(found, 0) | bit
-                self._changed.add(query)
+                self._near.note(query, map(itemgetter(1), some), bit)
         complete: list[tuple[Waiting, dict[int, int]]] = []
         for batch in answers.batches:
             join = self._joins.get(batch)
@@ -100,9 +102,10 @@ class Joins:
             if not join.missing:
                 # In the order of all pages, so that what follows does not depend on how a set happens to be laid out.
                 ready = sorted(join.waiting, key=lambda each: each.document)
-                complete += [(each, self._near.get(each.fingerprint, {})) for each in ready]
+                complete += [(each, self._near.of(each.fingerprint)) for each in ready]
                 for each in ready:
                     self.leave(each)
+        self._near.trim()
         return complete
 
     def ask(self, waiting: Waiting, candidates: Iterable[int]) -> None:
@@ -135,13 +138,13 @@ class Joins:
             together.discard(waiting)
             if not together:
                 del self._waiting_with[waiting.fingerprint]
-                self._near.pop(waiting.fingerprint, None)
-                self._changed.add(waiting.fingerprint)
+                self._near.drop(waiting.fingerprint)
         if self._asked.pop(waiting, None) is not None:
             self._changed.add(waiting)
 
     def flush(self) -> None:
         """Write what changed into the store, to be saved with it."""
+        self._near.flush()
         for changed in self._changed:
             value: Any
             match changed:
@@ -151,8 +154,6 @@ class Joins:
                 case Waiting():
                     key = b"Q" + _PLACE.pack(*_flat(changed))
                     value = sorted(self._asked[changed]) if changed in self._asked else None
-                case _:
-                    key, value = b"N" + _WORD.pack(changed), _listed(self._near.get(changed))
             if value is None:
                 self._store.delete(key)
             else:
@@ -165,9 +166,6 @@ class Joins:
             missing, waiting = msgpack.unpackb(packed)
             for row in waiting:
                 self.add(batch, missing, _waiting(row))
-        for key, packed in self._store.scan(b"N"):
-            near = msgpack.unpackb(packed)
-            self._near[_WORD.unpack(key[1:])[0]] = {found: int.from_bytes(mask, "little") for found, mask in near}
         for key, packed in self._store.scan(b"Q"):
             self._asked[_waiting(_PLACE.unpack(key[1:]))] = set(msgpack.unpackb(packed))
         self._changed.clear()
@@ -179,9 +177,3 @@ def _flat(waiting: Waiting) -> tuple[int, ...]:
 
 def _waiting(row: Sequence[int]) -> Waiting:
     return Waiting(row[0], DocumentId(*row[1:]))
-
-
-def _listed(near: dict[int, int] | None) -> list[Any] | None:
-    if near is None:
-        return None
-    return [[found, mask.to_bytes((mask.bit_length() + 7) // 8, "little")] for found, mask in near.items()]
