@@ -88,6 +88,15 @@ def test_a_record_as_large_as_the_settings_allow_becomes_a_dead_letter(size: int
     assert decode(output.value).value == largest.value
 
 
+def test_an_error_that_quotes_at_length_is_cut_short() -> None:
+    """The letter would not fit its topic, and the worker would stop."""
+    quoting = Corrupt(f"expected a batch, got {[[]] * 5_000_000!r}")
+    [output] = dead_letters([Rejection(record(), quoting)], "shard", "dead")
+    assert output.value is not None
+    assert len(output.value) < 3000
+    assert decode(output.value).detail.startswith("expected a batch, got [[], [],")
+
+
 @pytest.mark.parametrize("name", DeadLetter.__slots__)
 def test_a_missing_field_is_corrupt(name: str) -> None:
     short = body()

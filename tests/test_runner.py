@@ -411,6 +411,22 @@ async def test_memory_in_flight_is_bounded(slow: Place) -> None:
         assert len(await slow.copied(5000)) == 5000
 
 
+async def test_of_large_records_fewer_are_in_hand(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is on bytes, over all partitions together; and it stops nothing for good."""
+    monkeypatch.setattr("neardup.runner.IN_HAND_BYTES", 100_000)
+    log = slow_log(slow)
+    log.held[slow.target] = asyncio.Event()
+    await slow.feed(200, size=10_000)
+    runner = slow.runner()
+    async with running(runner):
+        await until(lambda: slow.target in log.sent)
+        await asyncio.sleep(0.3)
+        assert 80_000 <= sum(worker.in_hand_bytes for worker in runner._workers.values()) <= 110_000
+        log.held[slow.target].set()
+        assert len(await slow.copied(200)) == 200
+        await until(lambda: not any(worker.in_hand_bytes for worker in runner._workers.values()))
+
+
 async def test_large_batches_of_different_partitions_are_processed_in_parallel(memory: Place) -> None:
     meet = threading.Barrier(2, timeout=10)
     settings = replace(memory.settings, threads=2)

@@ -1,3 +1,8 @@
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +49,31 @@ def test_a_rejection_carries_the_very_error_that_was_raised() -> None:
 
     bad = record(0, b"")
     assert decoded([bad], refuse) == ([], [Rejection(bad, error)])
+
+
+def test_a_rejection_keeps_nothing_alive_but_its_record() -> None:
+    """No wait for the garbage collector: what was decoded of a batch is many times the size of its records."""
+    made: list[weakref.ref[Any]] = []
+
+    def decode(record: Record) -> Any:
+        array = np.zeros(10)
+        made.append(weakref.ref(array))
+        if record.value == b"bad":
+            try:
+                raise ValueError("no good")
+            except ValueError as error:
+                raise Corrupt("bad") from error
+        return array
+
+    gc.disable()
+    try:
+        good, rejected = decoded([record(0, b"good"), record(1, b"bad")], decode)
+        assert len(good) == 1
+        del good
+        assert [each() is None for each in made] == [True, True]
+    finally:
+        gc.enable()
+    assert [str(each.error) for each in rejected] == ["bad"]
 
 
 @pytest.mark.parametrize("error", [LogError("x"), StateError("x"), ValueError("x"), KeyError("x")])

@@ -1,13 +1,16 @@
 """Records that could not be used, as they came, with where and why."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from neardup import wire
 from neardup.errors import Corrupt
 from neardup.log import Output
 from neardup.stage import Rejection
 from neardup.types import DeadLetter
+
+MOST_DETAIL: Final = 2000
+"""Letters of why: an error quotes what came, which may be long, and a dead letter must fit its topic."""
 
 
 def dead_letters(rejected: Sequence[Rejection], stage: str, topic: str) -> list[Output]:
@@ -46,5 +49,5 @@ def _dead_letter(rejection: Rejection, stage: str) -> DeadLetter:
         headers=tuple(record.headers),
         stage=stage,
         reason=error.reason,
-        detail=str(error),
+        detail=str(error)[:MOST_DETAIL],
     )

@@ -34,7 +34,7 @@ The worker's rule follows from the tree: a `RecordError` costs one record, anyth
 worker before it commits. Every message says what was expected, what came, and what to do.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class NeardupError(Exception):
@@ -49,6 +49,13 @@ class RecordError(NeardupError):
     """One record is bad. `reason` is a short fixed word, safe as a metric label."""
 
     reason: ClassVar[str] = "bad-record"
+
+    def without_frames(self) -> Self:
+        """Itself, to be kept: the frames that it came through would keep all that was made of the record, and of those
+        before it, until the garbage collector comes by.
+        """
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
 
 def record_reasons() -> list[str]:

@@ -119,7 +119,7 @@ class Featurizing:
                 page = read_page(record)
                 signature = self._signatures.of(page)
             except RecordError as error:
-                rejected.append((number, error))
+                rejected.append((number, error.without_frames()))
                 continue
             place = document_id(record)
             if signature.fingerprint is None or signature.sketches is None:

@@ -47,6 +47,8 @@ class PartitionWorker:
         """The next offset to be handed to this worker."""
         self.done = position
         """The next offset whose outputs are not all acknowledged."""
+        self.in_hand_bytes = 0
+        """Of the records that were handed over and whose outputs are not all acknowledged."""
         self._log = log
         self._settings = settings
         self._crew = crew
@@ -85,6 +87,7 @@ class PartitionWorker:
         """Hand over the next records; only when free."""
         assert self.free, f"{self.partition}: expected to be given one batch at a time"
         self._given = records
+        self.in_hand_bytes += bytes_of(records)
         self._awake.set()
         self.position = records[-1].offset + 1
 
@@ -134,7 +137,7 @@ class PartitionWorker:
         return given or ()
 
     async def _process(self, records: Sequence[Record]) -> Waves:
-        size = sum(len(record.value or b"") for record in records)
+        size = bytes_of(records)
         with self._process_seconds.time():
             waves = await self._made(self._crew.run(lambda: self.stage.process(records), size))
         self._batch_records.observe(len(records))
@@ -155,6 +158,7 @@ class PartitionWorker:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
         self._stage_seconds.observe(max(time.time() - records[0].timestamp / 1000, 0.0))
         self.done = records[-1].offset + 1
+        self.in_hand_bytes -= bytes_of(records)
 
     async def _acknowledged(self) -> None:
         if self._sending is not None:
@@ -195,6 +199,11 @@ class PartitionWorker:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(error)
+
+
+def bytes_of(records: Sequence[Record]) -> int:
+    """Of their values."""
+    return sum(len(record.value or b"") for record in records)
 
 
 def _count(name: str, outputs: Sequence[Output]) -> None:

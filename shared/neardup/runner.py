@@ -8,7 +8,8 @@ The rules it keeps:
 - a stage starts where its own state says; only a stage without state goes by the committed offset;
 - a record that a stage rejects goes to dead-letters; any other error stops the worker with nothing
   committed;
-- a partition that is busy is not polled, so memory in flight is bounded.
+- a partition that is busy is not polled, and none while the records in hand are too many bytes, so memory in flight is
+  bounded.
 
 Deliberately absent: any knowledge of what a stage does, and any retry of a stage that raised.
 """
@@ -16,7 +17,7 @@ Deliberately absent: any knowledge of what a stage does, and any retry of a stag
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -24,8 +25,8 @@ from typing import Final
 from neardup import metrics
 from neardup.crew import Crew
 from neardup.errors import LogError, LogGap
-from neardup.log import Consumer, Listener, Log, Partition
-from neardup.partition_worker import PartitionWorker
+from neardup.log import Consumer, Listener, Log, Partition, Record
+from neardup.partition_worker import PartitionWorker, bytes_of
 from neardup.settings import Settings
 from neardup.stage import Stage, using_state
 from neardup.watchdog import Watchdog
@@ -35,6 +36,10 @@ logger = logging.getLogger(__name__)
 _POLL_IDLE_SECONDS: Final = 0.25
 _POLL_BUSY_SECONDS: Final = 0.005
 _WATCH_SECONDS: Final = 2.0
+IN_HAND_BYTES: Final = 128 * 2**20
+"""Of all partitions of a worker, from which on it reads no more. What is being written of them comes on top."""
+_LIKELY_RECORD_BYTES: Final = 2**14
+_FADING: Final = 0.9
 
 
 class Phase(StrEnum):
@@ -74,6 +79,8 @@ class Runner(Listener):
         self._workers: dict[Partition, PartitionWorker] = {}
         self._resting: dict[Partition, tuple[Stage, int]] = {}
         self._assignments = 0
+        self._record_bytes = float(_LIKELY_RECORD_BYTES)
+        """What a record has to be expected to take: the most that those of a recent poll took on average."""
         self._stopping = asyncio.Event()
         self._error: BaseException | None = None
         self._consumer: Consumer
@@ -197,15 +204,17 @@ class Runner(Listener):
             raise self._error
         free = [partition for partition, worker in self._workers.items() if worker.free]
         busy = len(free) < len(self._workers)
-        if busy and not free:
+        room = IN_HAND_BYTES - sum(worker.in_hand_bytes for worker in self._workers.values())
+        if (busy and not free) or room <= 0:
             await asyncio.sleep(_POLL_BUSY_SECONDS)
             return
         assignments = self._assignments
         found = await self._consumer.poll(
             free,
             timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
-            max_records=self._settings.poll_records,
+            max_records=max(1, min(self._settings.poll_records, int(room / self._record_bytes))),
         )
+        self._learn_size(found.values())
         for partition, records in found.items():
             worker = self._workers.get(partition)
             if worker is None:
@@ -215,6 +224,10 @@ class Runner(Listener):
                 self._consumer.seek(partition, worker.position)
             elif records:
                 worker.give(records)
+
+    def _learn_size(self, polled: Collection[Sequence[Record]]) -> None:
+        if count := sum(map(len, polled)):
+            self._record_bytes = max(sum(map(bytes_of, polled)) / count, _FADING * self._record_bytes, 1.0)
 
     async def _open(self, partition: Partition) -> tuple[Stage, int]:
         stage = self._make_stage(partition)

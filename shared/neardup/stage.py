@@ -94,5 +94,5 @@ def decoded(records: Sequence[Record], decode: Callable[[Record], T]) -> tuple[l
         try:
             good.append((record, decode(record)))
         except RecordError as error:
-            rejected.append(Rejection(record, error))
+            rejected.append(Rejection(record, error.without_frames()))
     return good, rejected

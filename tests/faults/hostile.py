@@ -14,7 +14,7 @@ from tests.test_readers import GOOD
 
 def hostile_records(draw: random.Random, count: int, good: list[bytes]) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Keys and values; `good` are values that the topic carries, to be damaged."""
-    makers = [_noise, _damaged, _half_right, _other_version, _hostile_page, _nothing, _huge_array, _deep]
+    makers = [_noise, _damaged, _half_right, _other_version, _hostile_page, _nothing, _huge_array, _deep, _swelling]
     for _ in range(count):
         key = draw.choice([None, b"", draw.randbytes(9), b"http://a.example/", "\x1b[31m\u0000".encode()])
         yield key, draw.choice(makers)(draw, good)
@@ -80,6 +80,13 @@ def _huge_array(draw: random.Random, good: list[bytes]) -> bytes:
     """Says that it holds far more than it does."""
     payload: bytes = msgpack.packb(["probes", 1, {"keys": msgpack.ExtType(1, b"\x03\x01\x00\x00\xff\xff\xff\xff")}])
     return draw.choice([b"nd\x01\x00" + draw.randbytes(4) + payload, b"\xdf\xff\xff\xff\xff" + draw.randbytes(20)])
+
+
+def _swelling(draw: random.Random, good: list[bytes]) -> bytes:
+    """Checksum and all: a byte of it becomes an object of its own, and four letters of an error that quotes it."""
+    kind = draw.choice(sorted(GOOD))
+    body = wire.decode(GOOD[kind], kind)
+    return wire.encode(kind, body | {draw.choice(sorted(body)): [[]] * draw.choice([10, 100_000])})
 
 
 def _deep(draw: random.Random, good: list[bytes]) -> bytes:

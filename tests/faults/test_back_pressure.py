@@ -15,7 +15,7 @@ import pytest
 from tests.faults.following import Follower
 from tests.faults.load import SteadyLoad, sampled
 from tests.faults.results import record
-from tests.faults.vitals import BOUNDS, MEGABYTE, peak_memory, take_vitals
+from tests.faults.vitals import MEGABYTE, bounds, peak_memory, take_vitals
 from tests.services.workers import Deployment, Worker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
@@ -66,7 +66,7 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
         **{f"{name}_mb": megabytes for name, megabytes in most.items()},
     )
     assert backlog > 0.8 * len(load.sent_at), "expected that the services fall behind"
-    assert all(megabytes < BOUNDS[name] for name, megabytes in most.items()), most
+    assert all(megabytes < bounds(settings)[name] for name, megabytes in most.items()), most
     # No worker was thought dead: none was given partitions again.
     assert {name: each.rebalances for name, each in after.items()} == {
         name: each.rebalances for name, each in before.items()

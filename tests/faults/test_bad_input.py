@@ -17,6 +17,8 @@ from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
 from neardup.verdict import read_verdict
 from tests.faults.hostile import hostile_records
+from tests.faults.results import record
+from tests.faults.vitals import MEGABYTE, bounds, peak_memory
 from tests.log.test_contract import Recorder, join
 from tests.services.workers import Deployment
 from tests.test_readers import GOOD
@@ -35,8 +37,11 @@ async def test_hostile_records_on_every_topic_stop_nothing(deployment: Deploymen
     messages = [value for value in GOOD.values() if value is not None]
     async with KafkaLog(settings) as log:
         await log.create_topics(topic_specs(settings))
-        for name in ("featurizer", "shard", "aggregator", "recluster"):
-            worker = deployment.start("neardup", "worker", name)
+        workers = {
+            name: deployment.start("neardup", "worker", name)
+            for name in ("featurizer", "shard", "aggregator", "recluster")
+        }
+        for worker in workers.values():
             await asyncio.to_thread(worker.await_ready)
         await _send(log, topics.pages, hostile_records(draw, RECORDS, [write_page(page) for page in pages]))
         for topic in (topics.probes, topics.inbox, topics.documents):
@@ -49,6 +54,9 @@ async def test_hostile_records_on_every_topic_stop_nothing(deployment: Deploymen
         assert worker.process.poll() is None, worker.log.read_text()[-3000:]
         worker.await_ready()
     assert len(answered) == total
+    most = {name: peak_memory(worker) // MEGABYTE for name, worker in workers.items()}
+    record("hostile records", records=RECORDS, **{f"{name}_mb": megabytes for name, megabytes in most.items()})
+    assert all(megabytes < bounds(settings)[name] for name, megabytes in most.items()), most
     for topic in (topics.probes, topics.inbox, topics.documents):
         assert letters[topic] > RECORDS / 2
 
@@ -73,17 +81,17 @@ async def _answered(log: KafkaLog, settings: Settings, total: int) -> tuple[set[
     async with asyncio.timeout(60 + RECORDS / 20):
         while len(answered) < total or quiet < 10:
             found = [
-                record
+                each
                 for consumer, recorder in ((verdicts, told), (rejects, rejected))
                 for records in (await consumer.poll(recorder.mine, timeout=0.2, max_records=5000)).values()
-                for record in records
+                for each in records
             ]
             quiet = 0 if found else quiet + 1
-            for record in found:
-                if record.topic == topics.verdicts:
-                    answered.add(read_verdict(record.value or b"").document)
+            for each in found:
+                if each.topic == topics.verdicts:
+                    answered.add(read_verdict(each.value or b"").document)
                 else:
-                    letter = dead_letters.decode(record.value)
+                    letter = dead_letters.decode(each.value)
                     assert letter.reason
                     letters[letter.topic] += 1
                     if letter.topic == topics.pages:

@@ -2,18 +2,24 @@
 
 from typing import Any
 
+from neardup.settings import Settings
 from tests.faults.soak import SERVICES, judged
+from tests.faults.vitals import bounds
 
 
-def seen(minutes: int = 60, *, leak_mb: float = 0.0, slower_ms: float = 0.0) -> dict[str, Any]:
-    """A run in which the shard grows with every minute, and verdicts come later."""
+def seen(minutes: int = 60, *, leak_mb: float = 0.0, filling_mb: float = 0.0, slower_ms: float = 0.0) -> dict[str, Any]:
+    """A run in which the shard grows with every minute, the caches of all fill, and verdicts come later."""
     at = range(minutes)
     return {
         "minutes": minutes,
+        "bounds_mb": bounds(Settings()),
         "services": {
             name: {
                 "seconds": [60.0 * minute for minute in at],
-                "memory_mb": [300 + (leak_mb * minute if name == "shard" else 0) for minute in at],
+                "memory_mb": [
+                    300 + filling_mb * minute + (leak_mb * minute if name == "shard" else 0) for minute in at
+                ],
+                "caches_mb": [filling_mb * minute for minute in at],
             }
             for name in SERVICES
         },
@@ -30,8 +36,20 @@ def test_an_even_run_breaks_no_bound() -> None:
 
 
 def test_memory_that_grows_is_told_long_before_its_bound() -> None:
-    assert broken(seen(leak_mb=2)) == ["shard: growth of memory, MB/h"]
+    assert broken(seen(leak_mb=2)) == ["shard: growth of memory, caches aside, MB/h"]
     assert "shard: most memory, MB" in broken(seen(leak_mb=10))
+
+
+def test_caches_that_fill_are_no_growth_but_count_for_the_bound() -> None:
+    assert broken(seen(filling_mb=4)) == []
+    assert broken(seen(filling_mb=4, leak_mb=2)) == ["shard: growth of memory, caches aside, MB/h"]
+    assert "aggregator: most memory, MB" in broken(seen(filling_mb=20))
+
+
+def test_the_bound_of_an_aggregator_follows_from_its_owners() -> None:
+    few, many = (bounds(Settings(owners=owners)) for owners in (2, 4))
+    assert many["aggregator"] - few["aggregator"] == few["aggregator"] - few["shard"]
+    assert many["shard"] == few["shard"]
 
 
 def test_verdicts_that_come_later_and_later_are_told() -> None:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from neardup import directory, near, runner, store
+from neardup.settings import Settings
 from tests.services.workers import Worker
 
 MEGABYTE = 2**20
-BOUNDS = {"featurizer": 700, "shard": 700, "aggregator": 900, "recluster": 700}
-"""Megabytes that a worker may take, what its tables hold aside."""
+_IDLE = 450 * MEGABYTE
+"""Interpreter, libraries, compiled kernels and threads, with what the allocator does not give back."""
+_FOUND_BYTES = 130
+"""A fingerprint that was found near another, as an object."""
 
 _SAMPLE = re.compile(r"^(neardup_\w+)(?:\{[^}]*\})? ([-+0-9.e]+)$", re.MULTILINE)
 
@@ -23,8 +27,24 @@ class Vitals:
     memory: int
     """Resident, without what the tables of a shard hold: those grow with the pages, by design."""
     tables: int
+    caches: int
+    """Of the memory, what the caches of owners say that they hold: those fill, and then grow no more."""
     lag: int
     rebalances: int
+
+
+def bounds(settings: Settings) -> dict[str, int]:
+    """Megabytes that the only worker of a service may take, what its tables hold aside: the sum of its parts."""
+    # Once as they came, and once as what is made of them.
+    any_service = _IDLE + 2 * runner.IN_HAND_BYTES
+    an_owner = (
+        directory.CACHED_BYTES * 9 // 8
+        + near.IN_MEMORY * _FOUND_BYTES
+        + store.WRITE_BUFFERS * store.WRITE_BUFFER_BYTES
+        + store.READ_CACHE_BYTES
+    )
+    parts = {"featurizer": 0, "shard": 0, "aggregator": settings.owners * an_owner, "recluster": 0}
+    return {name: (any_service + part) // MEGABYTE for name, part in parts.items()}
 
 
 def take_vitals(workers: Mapping[str, Worker]) -> dict[str, Vitals]:
@@ -42,6 +62,7 @@ def _of(worker: Worker) -> Vitals:
         at=time.time(),
         memory=_memory(worker.process.pid, "VmRSS") - tables,
         tables=tables,
+        caches=int(sums.get("neardup_owner_cache_bytes", 0)),
         lag=int(sums.get("neardup_lag_records", 0)),
         rebalances=int(sums.get("neardup_rebalances_total", 0)),
     )
