@@ -427,6 +427,23 @@ async def test_of_large_records_fewer_are_in_hand(slow: Place, monkeypatch: pyte
         await until(lambda: not any(worker.in_hand_bytes for worker in runner._workers.values()))
 
 
+async def test_after_records_larger_than_expected_no_more_are_read(
+    slow: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.runner.IN_HAND_BYTES", 100_000)
+    log = slow_log(slow)
+    log.held[slow.target] = asyncio.Event()
+    await slow.feed(40, size=200_000)
+    runner = slow.runner()
+    async with running(runner):
+        await until(lambda: slow.target in log.sent)
+        await asyncio.sleep(0.3)
+        in_hand = sum(worker.in_hand_bytes for worker in runner._workers.values())
+        assert in_hand == 200_000 * (100_000 // 2**14), "expected those of the first poll alone"
+        log.held[slow.target].set()
+        assert len(await slow.copied(40)) == 40
+
+
 async def test_large_batches_of_different_partitions_are_processed_in_parallel(memory: Place) -> None:
     meet = threading.Barrier(2, timeout=10)
     settings = replace(memory.settings, threads=2)

@@ -13,7 +13,7 @@ from tests.brokers import VERSION
 STORE_PASSWORD = "store-password"
 SCRAM = "listener.name.client.scram-sha-512.sasl.jaas.config"
 ADMIN = "admin"
-USERS = ("broker", ADMIN, "featurizer", "shard", "aggregator", "recluster", "crawler", "deployer", "viewer")
+USERS = ("broker", ADMIN, "featurizer", "shard", "aggregator", "recluster", "canary", "crawler", "deployer", "viewer")
 
 
 @dataclass

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import shlex
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from neardup.deployment import SERVICES, group_of, make_runner
 from neardup.errors import NotAuthorized
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog, look
-from neardup.page import write_page
+from neardup.page import CANARY_HEADER, write_page
 from neardup.runner import Runner
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
@@ -104,7 +105,9 @@ def rights(guarded: Guarded) -> Rights:
 
 
 def settings_of(guarded: Guarded, user: str, state: Path) -> Settings:
-    return guarded.settings_of(user, state=state / user, checkpoint_seconds=0.2, corpus_seconds=0.0, tables=4)
+    return guarded.settings_of(
+        user, state=state / user, checkpoint_seconds=0.2, corpus_seconds=0.0, tables=4, canary_share=0.9
+    )
 
 
 @asynccontextmanager
@@ -135,6 +138,7 @@ async def test_a_crawl_goes_through_with_exactly_these(guarded: Guarded, rights:
         running("shard", settings_of(guarded, "shard", tmp_path)),
         running("aggregator", settings_of(guarded, "aggregator", tmp_path)),
         running("recluster", recluster) as (archiving, log),
+        running("canary", settings_of(guarded, "canary", tmp_path)),
         KafkaLog(settings_of(guarded, "crawler", tmp_path)) as crawler,
     ):
         recorder = Recorder()
@@ -149,7 +153,8 @@ async def test_a_crawl_goes_through_with_exactly_these(guarded: Guarded, rights:
             while True:
                 view = await look(viewer, [*vars_of(TOPICS)], [group_of(name, viewer) for name in SERVICES])
                 lag = view.groups["neardup.recluster"].lag(view.topics[TOPICS.documents])
-                if view.topics[TOPICS.documents].records and not any(lag.values()):
+                planted = view.topics[TOPICS.canaries].records
+                if planted and view.topics[TOPICS.documents].records and not any(lag.values()):
                     break
         assert view.topics[TOPICS.dead_letters].records == 1
         await Passes(recluster, log.send).run()
@@ -161,16 +166,61 @@ def vars_of(topics: Topics) -> list[str]:
     return [getattr(topics, name) for name in Topics.__slots__]
 
 
-@pytest.mark.parametrize("grant", [each for each in GRANTS if "User:featurizer" in each])
+@pytest.fixture(scope="module")
+def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each has something that a service works on, and something that it must reject: it then needs every right."""
+
+    async def fill() -> None:
+        state = tmp_path_factory.mktemp("filling")
+        deployer = settings_of(guarded, "deployer", state)
+        await KafkaLog(deployer).create_topics(topic_specs(deployer))
+        values = [NO_PAGE, *(write_page(page) for page in PAGES)]
+        await send(guarded, state, values)
+        async with KafkaLog(settings_of(guarded, "admin", state)) as log:
+            for topic in (TOPICS.probes, TOPICS.inbox):
+                await log.send([Output(topic, 0, None, b"no message")])
+            # The header makes it a canary, whose verdict goes to another topic than those of pages.
+            await log.send([Output(TOPICS.pages, 0, b"0", values[1], ((CANARY_HEADER, b"canary: a copy"),))])
+        async with (
+            running("featurizer", settings_of(guarded, "featurizer", state)),
+            running("shard", settings_of(guarded, "shard", state)),
+            running("aggregator", settings_of(guarded, "aggregator", state)),
+            asyncio.timeout(60),
+        ):
+            viewer = settings_of(guarded, "viewer", state)
+            while not (await look(viewer, [TOPICS.documents], [])).topics[TOPICS.documents].records:
+                await asyncio.sleep(0.2)
+
+    asyncio.run(fill())
+
+
+def needed_by(*services: str) -> list[Any]:
+    return [
+        pytest.param(name, grant, id=" ".join([name, *grant.split()[5:]]))
+        for name in services
+        for grant in GRANTS
+        if f"User:{name} " in grant
+    ]
+
+
+def only_writes() -> list[str]:
+    """Rights to write of users that may write nowhere else: the broker then names no topic."""
+    writes = [grant for grant in GRANTS if "--operation Write" in grant]
+    users = Counter(acl_of(grant).principal for grant in writes)
+    return [grant for grant in writes if users[acl_of(grant).principal] == 1]
+
+
+@pytest.mark.usefixtures("every_topic")
+@pytest.mark.parametrize(("service", "grant"), needed_by("featurizer", "shard", "aggregator", "canary"))
 async def test_without_one_of_them_the_error_says_what_is_missing(
-    guarded: Guarded, rights: Rights, tmp_path: Path, grant: str
+    guarded: Guarded, rights: Rights, tmp_path: Path, service: str, grant: str
 ) -> None:
-    deployer = settings_of(guarded, "deployer", tmp_path)
-    await KafkaLog(deployer).create_topics(topic_specs(deployer))
+    settings = settings_of(guarded, service, tmp_path)
     with rights.without(grant):
-        await send(guarded, tmp_path, [NO_PAGE, write_page(PAGES[0])])
-        name = acl_of(grant).name
-        with pytest.raises(NotAuthorized, match=rf"the user 'featurizer' .*{name}.*deploy/SECURITY.md") as raised:
-            async with asyncio.timeout(30), KafkaLog(settings_of(guarded, "featurizer", tmp_path)) as log:
-                await make_runner("featurizer", settings_of(guarded, "featurizer", tmp_path), log).run()
+        if service == "featurizer":  # it has no state and goes on after what it has committed
+            await send(guarded, tmp_path, [NO_PAGE, write_page(PAGES[0])])
+        missing = "write to any topic" if grant in only_writes() else acl_of(grant).name
+        with pytest.raises(NotAuthorized, match=rf"the user '{service}' .*{missing}.*deploy/SECURITY.md") as raised:
+            async with asyncio.timeout(30), KafkaLog(settings) as log:
+                await make_runner(service, settings, log).run()
     assert "password" not in str(raised.value)

@@ -64,6 +64,9 @@ async def bootstrapped(client: Any, settings: Settings) -> None:
         # aiokafka leaves its half-open connections to the garbage collector.
         close = getattr(client, "stop", None) or client.close
         await close()
+        if isinstance(error, ClusterAuthorizationFailedError):
+            # What a broker says to a producer that has no right to write anywhere, in place of naming a topic.
+            raise refused(error, "write to any topic", settings) from error
         if isinstance(error, REFUSED):
             raise refused(error, "join its group", settings) from error
         raise BrokerUnreachable(
