@@ -235,6 +235,27 @@ def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
     assert in_memory == [False] * (count - stay) + [True] * stay
 
 
+def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(20)]
+    with opened(tmp_path) as (store, directory):
+        for each in known:
+            directory.add(each)
+        directory.flush()
+        store.save(1)
+    monkeypatch.setattr("neardup.directory.CACHED_BYTES", 8000)
+    with opened(tmp_path) as (_, directory):
+        changed = directory.variants(0)[0]
+        changed.kind = Kind.UNIQUE
+        directory.touch(0)
+        for offset in range(20):
+            directory.variants(offset)
+            directory.trim()
+            assert directory.cached_bytes <= 8000 * 9 // 8 + 2000
+        assert directory.variants(0)[0] is changed
+
+
 def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_path: Path) -> None:
     variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
     with opened(tmp_path) as (store, directory):

@@ -1,4 +1,5 @@
 import contextlib
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -236,6 +237,18 @@ def test_an_oversized_array_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(wire, "MAX_ELEMENTS", 8)
     with pytest.raises(TooLarge, match="an array may have 8 elements, this one has 9"):
         wire.decode(data, KIND)
+
+
+def test_a_list_that_swells_is_refused_before_it_is_made() -> None:
+    assert wire.decode(wire.encode(KIND, {"column": [[]] * wire.MAX_ITEMS}), KIND)
+    data = wire.encode(KIND, {"column": [[]] * 2_000_000})
+    tracemalloc.start()
+    try:
+        with pytest.raises(Corrupt, match=f"2000000 exceeds max_array_len.{wire.MAX_ITEMS}"):
+            wire.decode(data, KIND)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("dtype", "ndim", "columns", "size"), [(3, 1, 0, 12), (3, 2, 2, 24), (0, 2, 3, 4)])

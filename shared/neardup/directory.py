@@ -38,7 +38,7 @@ CACHED_BYTES: Final = 96 * 2**20
 ENTRY_BYTES: Final = 250
 """Of memory that an entry takes, before its first variant."""
 KNOWN_BYTES: Final = 1400
-"""Of memory that a variant takes, beside its sketch and its url: measured, with a match."""
+"""Of memory that a variant takes, beside its sketch and its url: about, as measured."""
 
 _KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
 _COUNT_KEY: Final = b"T"

@@ -175,7 +175,7 @@ class Settings:
     near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
     contained: float = _setting(0.95, _share(), "a page is contained in another with this much of it")
     variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
-    candidates: int = _setting(1000, _whole(1, 10**6), "that a page is compared with, the nearest first")
+    candidates: int = _setting(1000, _whole(1, 10**5), "that a page is compared with, the nearest first")
 
     corpus: str = _setting("", _TEXT, "folder or fsspec address of the corpus; empty: `corpus` in the state directory")
     corpus_seconds: float = _setting(60.0, _seconds(0, 86_400), "longest wait of a document before it is in the corpus")

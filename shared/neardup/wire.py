@@ -29,6 +29,8 @@ MAGIC: Final = b"nd"
 FRAME: Final = 1
 MAX_BYTES: Final = 16 * 2**20
 MAX_ELEMENTS: Final = 2**22
+MAX_ITEMS: Final = 2**17
+"""In a list: each is an object of its own, of many times the bytes that it has on the wire."""
 
 SCHEMAS: Final[dict[str, int]] = {
     "registrations": 2,
@@ -84,7 +86,9 @@ def decode_any(data: bytes | None, kinds: Collection[str]) -> tuple[str, dict[st
     if got != expected:
         raise Corrupt(f"expected checksum {expected:08x}, got {got:08x}: truncated or altered on the way")
     try:
-        envelope = msgpack.unpackb(payload, ext_hook=_unpack_array, raw=False, strict_map_key=True)
+        envelope = msgpack.unpackb(
+            payload, ext_hook=_unpack_array, strict_map_key=True, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS
+        )
     except WireError:
         raise
     except Exception as error:  # msgpack raises a dozen types for malformed input
