@@ -144,28 +144,6 @@ def test_all_flips_are_exact_search() -> None:
     }
 
 
-@pytest.mark.parametrize("first", [False, True])
-def test_the_order_of_the_queries_and_their_blocks_changes_no_answer(
-    first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(3)
-    weights = pages(rng, 600)
-    model = FlipModel.fit(weights, copies(rng, weights))
-    kept = Slice(Table.plain(8))
-    kept.insert(fingerprints_of(weights))
-    queries = copies(rng, weights, spread=0.2)
-    asked, levels = fingerprints_of(queries), model.levels_of(queries)
-    psm = Psm(model, 8, 12)
-    find = psm.find_first if first else psm.find_all
-    together = find(kept, asked, levels)
-    monkeypatch.setattr("neardup.psm.BATCH", 70)
-    mixed = rng.permutation(asked.size)
-    in_blocks = find(kept, asked[mixed], levels[mixed])
-    pairs = set(zip(together.query.tolist(), together.key.tolist(), strict=True))
-    assert len(pairs) > 100
-    assert set(zip(mixed[in_blocks.query].tolist(), in_blocks.key.tolist(), strict=True)) == pairs
-
-
 def test_a_model_travels_in_a_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     weights = pages(rng, 1000)

@@ -9,7 +9,6 @@ levels, a byte a bit on the wire.
 import json
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +54,7 @@ class FlipModel:
         costs = [min(MOST_COST, round(-log(p / (1 - p)) * COST_STEPS)) for p in chance]
         return cls(tuple(np.maximum.accumulate(np.maximum(costs, 0)).tolist()))
 
-    @cached_property
+    @property
     def table(self) -> NDArray[np.uint16]:
         """The costs as the kernels take them."""
         return np.array(self.costs, np.uint16)

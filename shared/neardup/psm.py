@@ -4,7 +4,6 @@ A flip of i header bits becomes an ordinary lookup: the flipped key, the header 
 the same slices serve it, and a flip may be sent to another slice than its fingerprint.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,17 +13,12 @@ from numpy.typing import NDArray
 from neardup.candidates import candidate_sets
 from neardup.flip_model import FlipModel
 from neardup.kernels.flipping import flip_lookups
-from neardup.kernels.radix import sort_words
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.slice import Slice
 from neardup.sorting_network import sorting_network
-from neardup.table import BITS, leading_mask
 
-BATCH: Final = 8192
-"""Queries whose lookups are made at once: the cache still holds them when they are looked up."""
-ORDERED_BITS: Final = 12
-"""Queries are looked up in the order of so many leading bits."""
-_LEADING: Final = np.uint64(leading_mask(ORDERED_BITS))
+BATCH: Final = 2048
+"""Queries whose lookups are made at once: they fit the cache."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +35,28 @@ class Psm:
         self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
-        room = self._room(fingerprints.size, own=1)
-        return self._lookups(fingerprints, levels, np.arange(fingerprints.size), room, own=1)
+        return self._lookups(fingerprints, levels, np.arange(fingerprints.size), own=1)
+
+    def _lookups(
+        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], numbers: NDArray[np.int64], *, own: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The rows of the fingerprints with these numbers; `own` is 0 for the flips alone."""
+        keys = np.empty((numbers.size, own + self.attempts), np.uint64)
+        limits = np.empty_like(keys)
+        candidates = candidate_sets(self.header, self.k, self.attempts)
+        flip_lookups(
+            fingerprints, levels, numbers, self.model.table, self.header, self.k, candidates,
+            sorting_network(self.header, self.header), sorting_network(candidates.shape[1], self.attempts),
+            own, keys, limits,
+        )  # fmt: skip
+        return keys, limits
 
     def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
         """Every match that the flips reach (PSM_A)."""
-        found, room = Found(), self._room(BATCH, own=1)
-        for numbers in _neighbours(fingerprints):
-            self._collect(kept, *self._lookups(fingerprints, levels, numbers, room, own=1), numbers, found)
+        found = Found()
+        for start in range(0, fingerprints.size, BATCH):
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=1), numbers, found)
         return found.matches(fingerprints, self.cap)
 
     def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
@@ -57,40 +65,17 @@ class Psm:
         Copies with the same header are most of what is found, so those are looked for before any flip is made. (Further
         stops between the flips save few lookups, as most pages have no match, and cost more than they save.)
         """
-        found, room = Found(), self._room(BATCH, own=0)
-        waiting = np.ones(fingerprints.size, bool)
-        for numbers in _neighbours(fingerprints):
+        found = Found()
+        for start in range(0, fingerprints.size, BATCH):
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
             before = found.count
-            themselves = fingerprints[numbers, None]
+            themselves = fingerprints[start : start + BATCH, None]
             self._collect(kept, themselves, np.full_like(themselves, self.k), numbers, found)
-            waiting[found.query[before : found.count]] = False
-            numbers = numbers[waiting[numbers]]
-            self._collect(kept, *self._lookups(fingerprints, levels, numbers, room, own=0), numbers, found)
+            waiting = np.ones(numbers.size, bool)
+            waiting[found.query[before : found.count] - start] = False
+            numbers = numbers[waiting]
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=0), numbers, found)
         return found.matches(fingerprints, self.cap)
-
-    def _room(self, rows: int, *, own: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """For the lookups of so many fingerprints. Every block uses it again: fresh memory costs as much as they do."""
-        keys = np.empty((rows, own + self.attempts), np.uint64)
-        return keys, np.empty_like(keys)
-
-    def _lookups(
-        self,
-        fingerprints: NDArray[np.uint64],
-        levels: NDArray[np.uint8],
-        numbers: NDArray[np.int64],
-        room: tuple[NDArray[np.uint64], NDArray[np.uint64]],
-        *,
-        own: int,
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """The rows of the fingerprints with these numbers, in that room; `own` is 0 for the flips alone."""
-        keys, limits = (each[: numbers.size] for each in room)
-        candidates = candidate_sets(self.header, self.k, self.attempts)
-        flip_lookups(
-            fingerprints, levels, numbers, self.model.table, self.header, self.k, candidates,
-            sorting_network(self.header, self.header), sorting_network(candidates.shape[1], self.attempts),
-            own, keys, limits,
-        )  # fmt: skip
-        return keys, limits
 
     def _collect(
         self,
@@ -104,16 +89,3 @@ class Psm:
         before = found.count
         kept.collect(Lookup(keys.ravel(), limits.ravel(), self.header, self.cap), found)
         found.query[before : found.count] = numbers[found.query[before : found.count] // keys.shape[1]]
-
-
-def _neighbours(fingerprints: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the fingerprints, a block at a time, in the order of their leading bits.
-
-    A flip of n bits leads to one of few regions of the table, the same for all of a block: their part of the directory
-    stays in the near cache, and the pages of memory that hold them are few.
-    """
-    words = (fingerprints & _LEADING) | np.arange(fingerprints.size, dtype=np.uint64)
-    sort_words(words, np.empty_like(words), BITS - ORDERED_BITS, BITS)
-    numbers = (words & ~_LEADING).astype(np.int64)
-    for start in range(0, numbers.size, BATCH):
-        yield numbers[start : start + BATCH]

@@ -8,7 +8,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.prefetching import prefetch
 from neardup.kernels.vosh import SIZE_SHIFT, likeliest_sets, rank_of
 
 U = np.uint64
@@ -56,7 +55,6 @@ def flip_lookups(
     candidates as there is room for.
     """
     room = keys.shape[1] - own
-    last = U(max(0, numbers.size - 1))
     few = candidates.shape[1]
     sorted_bits = np.zeros((header, LANES), np.int32)
     ranked = np.empty((header, LANES), np.int32)
@@ -74,9 +72,6 @@ def flip_lookups(
         lanes = min(LANES, numbers.size - first)
         for lane in range(lanes):
             number = U(numbers[U(first + lane)])
-            # The numbers need not follow each other, so no row is on its way by itself.
-            later = U(numbers[min(U(first + lane + LANES), last)])
-            prefetch(levels, later * U(levels.shape[1]))
             for bit in range(header):
                 # Cost and position in one number make all of them different.
                 cost = np.int32(costs_of_levels[U(levels[number, U(bit)])])
@@ -86,8 +81,6 @@ def flip_lookups(
             for lane in range(LANES):
                 cost_and_bit = sorted_bits[U(rank), U(lane)]
                 ranked[U(rank), U(lane)] = cost_and_bit >> POSITION_BITS
-            for lane in range(LANES):
-                cost_and_bit = sorted_bits[U(rank), U(lane)]
                 flip_of_rank[U(rank), U(lane)] = U(1) << U(np.int32(63) - (cost_and_bit & POSITION))
         for c in range(few):
             flipped_rank = U(candidates[U(0), U(c)])
@@ -103,9 +96,8 @@ def flip_lookups(
         for lane in range(lanes):
             row = U(first + lane)
             fingerprint = fingerprints[U(numbers[row])]
-            for j in range(own):
-                keys[row, U(j)] = fingerprint
-                limits[row, U(j)] = most
+            keys[row, :own] = fingerprint
+            limits[row, :own] = most
             if few:
                 made = min(room, few)
                 for j in range(made):
