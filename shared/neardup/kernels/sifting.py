@@ -39,24 +39,32 @@ def sift(
 ) -> int:
     """Write the fingerprints whose leading permuted bits are in the bitmap to `passed`; return how many.
 
-    The moves need only be those of the leading `bits` bits.
+    The moves need only be those of the leading `bits` bits; there is at least one.
     """
     right = U(64 - bits)
     count = U(0)
-    keys = np.empty(STRIDE, np.uint64)
+    buckets = np.empty(STRIDE, np.uint64)
     for first in range(0, fingerprints.size, STRIDE):
         size = min(STRIDE, fingerprints.size - first)
-        # Move by move over a stride, not key by key: that compiles to vector instructions.
-        keys[:] = U(0)
-        for move in range(masks.size):
+        # Two moves at a time over a stride, not key by key: that compiles to vector instructions, and most tables have
+        # no more moves than two.
+        for move in range(0, masks.size, 2):
             mask = masks[move]
             left = rotations[move]
             back = (U(64) - left) & U(63)
+            second = move + 1 < masks.size
+            other_mask = masks[move + 1] if second else U(0)
+            other_left = rotations[move + 1] if second else U(0)
+            other_back = (U(64) - other_left) & U(63)
+            kept = ~U(0) if move else U(0)
             for i in range(size):
-                part = fingerprints[first + i] & mask
-                keys[i] |= (part << left) | (part >> back)
+                fingerprint = fingerprints[U(first) + U(i)]
+                part = fingerprint & mask
+                other = fingerprint & other_mask
+                key = (part << left) | (part >> back) | (other << other_left) | (other >> other_back)
+                buckets[U(i)] = (buckets[U(i)] & kept) | (key >> right)
         for i in range(size):
-            bucket = keys[U(i)] >> right
-            passed[count] = fingerprints[U(first + i)]
+            bucket = buckets[U(i)]
+            passed[count] = fingerprints[U(first) + U(i)]
             count += (bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1)
     return int(count)
