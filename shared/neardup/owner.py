@@ -18,6 +18,7 @@ from neardup.decision import Thresholds
 from neardup.directory import Directory, Known, url_hash
 from neardup.document_batches import Settled
 from neardup.evidence import Match, better, match
+from neardup.forgotten import LONG_AGO
 from neardup.joins import Joins, Waiting
 from neardup.owners import owner_of
 from neardup.packed_sketch import shares_band
@@ -44,6 +45,8 @@ class Outbox:
         self.canaries: list[Told] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
+        self.forgotten: list[DocumentId] = []
+        self.forgotten_before = LONG_AGO
         self.questions: dict[int, list[Question]] = {}
         self.evidence: dict[int, list[Evidence]] = {}
         self.candidates = 0
@@ -139,6 +142,7 @@ class Owner:
                 gone.add(document)
         if gone:
             self.directory.forget_contents(lambda document: document in gone)
+        outbox.forgotten += sorted(gone)
         metrics.FORGOTTEN.inc(len(gone))
 
     def expire(self, before: int, outbox: Outbox) -> None:
@@ -148,6 +152,7 @@ class Owner:
             self._forget(fingerprint, document, hash_of_url, outbox)
             count += 1
         self.directory.forget_contents(lambda document: document.timestamp < before)
+        outbox.forgotten_before = max(outbox.forgotten_before, before)
         metrics.FORGOTTEN.inc(count)
 
     def _find(self, waiting: Waiting) -> Known | None:

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from neardup.document_batches import Settled, read_batch, write_documents
 from neardup.errors import StateError, WrongState
+from neardup.forgotten import Forgotten
 from neardup.kernels import leading
 from neardup.kernels.postings import KEPT
 from neardup.kernels.shingling import ngrams
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.offline.options import Options
 from neardup.offline.recluster import WORK, recluster, source_directory
 from neardup.offline.report import Report
@@ -149,7 +150,14 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     )
     options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
-    write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed]), version="nd1")
+    # Forgotten: one whose copy has its sketch from it, and all that came before a time.
+    gone = document(31, stream[100:300], tokens="gone"), document(-1, 7, partition=1)
+    orphan = document(32, stream[100:300], tokens="gone")
+    copies[32] = match_of(gone[0], Relation.SAME_TEXT)
+    write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed, *gone, orphan], copies), version="nd1")
+    orders = ForgottenFile(1, 0, 0)
+    Corpus(str(corpus)).prepare_forgotten(orders, Forgotten(np.array([gone[0].id]), before=0))
+    Corpus(str(corpus)).publish(orders)
     on_one_machine(corpus, local, options)
     # What was said there is where this engine goes on: revisions are the same, too.
     spark.mkdir()
@@ -158,6 +166,11 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     on_one_machine(corpus, local, options)
     recluster_spark(str(corpus), spark, options, MASTER)
     assert results(spark) == results(local)
+    assert [
+        (row["offset"], row["cluster_size"] > 1)
+        for row in results(spark)["clusters"]
+        if row["url"] in {each.url for each in (*gone, orphan)}
+    ] == [(32, True)]
     assert {row["revision"] for row in results(spark)["overturned"]} == {2, 3}
     assert [row["b"] for row in results(spark)["edges"] if row["a"] == "0:40"] == ["0:51"]
 

@@ -76,7 +76,7 @@ class _Rare(NamedTuple):
 
 
 def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFrame:
-    """(key, row, times), each key of a row once; `times`: how many of the row's keys look like that, nearly always 1."""
+    """(key, row, times), each key of a row once; `times`: how many of the row's keys look like that, mostly 1."""
 
     def postings_of(batches: _Batches) -> _Batches:
         for batch in batches:
@@ -88,9 +88,7 @@ def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFra
             first = np.flatnonzero(np.diff(rows, prepend=-1).astype(np.bool_) | (keys != np.roll(keys, 1)))
             times = np.diff(first, append=keys.size)
             numbers = batch.column("row").to_numpy()[rows[first]]
-            yield pyarrow.RecordBatch.from_arrays(
-                [keys[first].view(np.int64), numbers, times], ["key", "row", "times"]
-            )
+            yield pyarrow.RecordBatch.from_arrays([keys[first].view(np.int64), numbers, times], ["key", "row", "times"])
 
     postings = documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long, times long")
     return scratch.keep(postings, "postings")
