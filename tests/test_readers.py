@@ -1,6 +1,7 @@
 """Every reader of a message: whatever well-formed body comes, nothing but a WireError or WrongPlan is raised."""
 
 import contextlib
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +86,7 @@ GOOD: dict[str, bytes | None] = {
     "seed-entries": next(write_seed_entries([Entry(b"D" + bytes(32), b"")], 2, PLAN)),
     "retired": write_retired(2),
     "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
-    "forgotten": next(write_forgotten([DocumentId(1, 2, 3)], before=5)),
+    "forgotten": next(write_forgotten(array("q", [1, 2, 3]))),
     "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
 }
 

@@ -211,7 +211,7 @@ class Aggregator(Stage):
         for owner, evidence in sorted(outbox.evidence.items()):
             outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence, plan)]
         batches = write_documents(outbox.settled, self._plan.signature_version)
-        forgotten = write_forgotten(outbox.forgotten, outbox.forgotten_before)
+        forgotten = write_forgotten(outbox.forgotten)
         outputs += [Output(self._topics.documents, None, None, value) for value in chain(batches, forgotten)]
         return outputs
 

@@ -7,6 +7,7 @@
 - A canary is compared as a page is, and no page with it (`canaries.py`).
 """
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,6 @@ from neardup.decision import Thresholds
 from neardup.directory import Directory, Known, url_hash
 from neardup.document_batches import Settled
 from neardup.evidence import Match, better, match
-from neardup.forgotten import LONG_AGO
 from neardup.joins import Joins, Waiting
 from neardup.owners import owner_of
 from neardup.packed_sketch import shares_band
@@ -45,8 +45,8 @@ class Outbox:
         self.canaries: list[Told] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
-        self.forgotten: list[DocumentId] = []
-        self.forgotten_before = LONG_AGO
+        self.forgotten = array("q")
+        """Ids, one after the other: all that is old may be millions."""
         self.questions: dict[int, list[Question]] = {}
         self.evidence: dict[int, list[Evidence]] = {}
         self.candidates = 0
@@ -142,7 +142,6 @@ class Owner:
                 gone.add(document)
         if gone:
             self.directory.forget_contents(lambda document: document in gone)
-        outbox.forgotten += sorted(gone)
         metrics.FORGOTTEN.inc(len(gone))
 
     def expire(self, before: int, outbox: Outbox) -> None:
@@ -152,7 +151,6 @@ class Owner:
             self._forget(fingerprint, document, hash_of_url, outbox)
             count += 1
         self.directory.forget_contents(lambda document: document.timestamp < before)
-        outbox.forgotten_before = max(outbox.forgotten_before, before)
         metrics.FORGOTTEN.inc(count)
 
     def _find(self, waiting: Waiting) -> Known | None:
@@ -294,6 +292,7 @@ class Owner:
             page = known.document
             outbox.skipped.append(SkippedPage(page.id, page.url, page.fetched_at, FORGOTTEN))
         self.directory.forget(fingerprint, document, hash_of_url)
+        outbox.forgotten.extend(document)
 
 
 def _waiting(document: Document) -> Waiting:

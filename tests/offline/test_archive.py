@@ -1,3 +1,4 @@
+from array import array
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from neardup.offline import archive
 from neardup.offline.archive import Archive
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.gathered import gather
-from neardup.types import DocumentId
 from tests.documents import document
 from tests.offline.corpora import SIGNATURES, batches
 
@@ -78,16 +78,14 @@ def test_a_restart_goes_on_after_what_the_corpus_covers(corpus: Corpus, tmp_path
 def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, _ = opened(corpus, tmp_path, clock)
-    (one,) = write_forgotten([DocumentId(5, 0, 1), DocumentId(6, 0, 2)])
-    (other,) = write_forgotten([], before=3)
+    (one,) = write_forgotten(array("q", [5, 0, 1, 6, 0, 2]))
+    (other,) = write_forgotten(array("q", [7, 1, 1]))
     orders = [MemoryRecord("t.documents", 2, offset, 0, None, value, ()) for offset, value in ((1, one), (2, other))]
     stage.process([record(0), *orders, record(3)])
     clock.now += 60
     assert stage.checkpoint() == 4
     assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 3, 3)]
-    forgotten = corpus.forgotten()
-    assert forgotten.documents.tolist() == [[5, 0, 1], [6, 0, 2]]
-    assert forgotten.before == 3
+    assert corpus.forgotten().documents.tolist() == [[5, 0, 1], [6, 0, 2], [7, 1, 1]]
     # The last thing that was said is an order: a restart goes on after it, and what was not published is read again.
     orders = [MemoryRecord("t.documents", 2, 4, 0, None, one, ())]
     stage.process(orders)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neardup import Deduplicator
-from neardup.forgotten import LONG_AGO, Forgotten
+from neardup.forgotten import Forgotten
 from neardup.offline.corpus import Corpus, ForgottenFile
 from neardup.offline.gathered import gather
 from neardup.offline.options import Options
@@ -23,9 +23,9 @@ from tests.test_deduplicator import SETTINGS, TEXT, page
 OPTIONS = Options(signature_version=SIGNATURE)
 
 
-def forget(corpus: Corpus, *documents: DocumentId, before: int = LONG_AGO) -> None:
+def forget(corpus: Corpus, *documents: DocumentId) -> None:
     file = ForgottenFile(0, corpus.end(0), corpus.end(0))
-    corpus.prepare_forgotten(file, Forgotten(np.array(documents, np.int64).reshape(-1, 3), before))
+    corpus.prepare_forgotten(file, Forgotten(np.array(documents, np.int64)))
     corpus.publish(file)
 
 
@@ -68,6 +68,9 @@ def test_a_forgotten_url_is_in_no_results_and_its_copies_keep_their_cluster(tmp_
         known.save()
         assert run_pass(corpus, results, options).documents == 0
         assert set(said(results).values()) == {False}
+        known.add(page("https://d.example/"))
+        known.save()
+        assert run_pass(corpus, results, options).documents == 1
 
 
 def chained(corpus: Corpus) -> None:

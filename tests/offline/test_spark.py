@@ -150,13 +150,13 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     )
     options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
-    # Forgotten: one whose copy has its sketch from it, and all that came before a time.
-    gone = document(31, stream[100:300], tokens="gone"), document(-1, 7, partition=1)
+    # Forgotten: one whose copy has its sketch from it, and one alone.
+    gone = document(31, stream[100:300], tokens="gone"), document(33, 7)
     orphan = document(32, stream[100:300], tokens="gone")
     copies[32] = match_of(gone[0], Relation.SAME_TEXT)
     write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed, *gone, orphan], copies), version="nd1")
     orders = ForgottenFile(1, 0, 0)
-    Corpus(str(corpus)).prepare_forgotten(orders, Forgotten(np.array([gone[0].id]), before=0))
+    Corpus(str(corpus)).prepare_forgotten(orders, Forgotten(np.array([each.id for each in gone])))
     Corpus(str(corpus)).publish(orders)
     on_one_machine(corpus, local, options)
     # What was said there is where this engine goes on: revisions are the same, too.

@@ -18,14 +18,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 import fsspec
 import numpy as np
 import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from neardup.document_batches import Batch
 from neardup.errors import CorruptState, StateUnavailable, WrongState
-from neardup.forgotten import LONG_AGO, Forgotten, together
+from neardup.forgotten import Forgotten, together
 from neardup.identity import CHECKSUM_BYTES
 
 VERSION: Final = "1"
@@ -59,15 +58,7 @@ SCHEMA: Final = pyarrow.schema(
     }
 )
 
-FORGOTTEN_SCHEMA: Final = pyarrow.schema(
-    {
-        # The id of a document that is forgotten; or else the time before which all are.
-        "timestamp": pyarrow.int64(),
-        "partition": pyarrow.int64(),
-        "offset": pyarrow.int64(),
-        "before": pyarrow.int64(),
-    }
-)
+FORGOTTEN_SCHEMA: Final = pyarrow.schema([SCHEMA.field(name) for name in ("timestamp", "partition", "offset")])
 
 
 class CorpusFile(NamedTuple):
@@ -120,10 +111,8 @@ class Corpus:
         for file in self._files(ForgottenFile):
             with self._opened(file) as parquet:
                 table = parquet.read()
-            ids = table.filter(table.column("before").is_null())
-            before = pyarrow.compute.max(table.column("before")).as_py()
-            columns = [ids.column(name).to_numpy().astype(np.int64) for name in FORGOTTEN_SCHEMA.names[:3]]
-            found.append(Forgotten(np.stack(columns, axis=1), LONG_AGO if before is None else before))
+            columns = [table.column(name).to_numpy() for name in FORGOTTEN_SCHEMA.names]
+            found.append(Forgotten(np.stack(columns, axis=1)))
         return together(found)
 
     def _files(self, kind: type[_File]) -> list[_File]:
@@ -146,9 +135,7 @@ class Corpus:
 
     def prepare_forgotten(self, file: ForgottenFile, forgotten: Forgotten) -> None:
         """The same for a file that says what was forgotten."""
-        ids, order = forgotten.documents, forgotten.before > LONG_AGO
-        columns = [pyarrow.array([*ids[:, field].tolist(), *[None] * order], pyarrow.int64()) for field in range(3)]
-        columns.append(pyarrow.array([None] * len(ids) + [forgotten.before] * order, pyarrow.int64()))
+        columns = [pyarrow.array(np.ascontiguousarray(column)) for column in forgotten.documents.T]
         table = pyarrow.Table.from_arrays(columns, schema=FORGOTTEN_SCHEMA)
         self._write(file, table.replace_schema_metadata({_VERSION_KEY: VERSION}))
 
@@ -175,8 +162,10 @@ class Corpus:
             ) from error
         if isinstance(self._system, LocalFileSystem):
             directory = os.open(self._root, os.O_RDONLY)
-            os.fsync(directory)
-            os.close(directory)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
 
     def discard_prepared(self, partition: int) -> None:
         """Remove what was prepared for a partition, by a worker that is gone, and never published."""

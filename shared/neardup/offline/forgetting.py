@@ -13,9 +13,23 @@ from neardup.offline.known_ids import names_of
 _ID = ("timestamp", "partition", "offset")
 
 
-def is_forgotten(ids: NDArray[np.int64], forgotten: Forgotten) -> NDArray[np.bool_]:
-    """Which of these ids (timestamp, partition, offset)."""
-    return (ids[:, 0] < forgotten.before) | np.isin(names_of(ids), names_of(forgotten.documents))
+class LeftOut:
+    """Documents that are forgotten, in a form that is quickly asked."""
+
+    def __init__(self, forgotten: Forgotten) -> None:
+        self._names = np.unique(names_of(forgotten.documents))
+
+    def __bool__(self) -> bool:
+        return self._names.size > 0
+
+    def among(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these ids (timestamp, partition, offset) are among them."""
+        if not self:
+            return np.zeros(len(ids), np.bool_)
+        names = names_of(ids)
+        places = np.minimum(np.searchsorted(self._names, names), self._names.size - 1)
+        found: NDArray[np.bool_] = self._names[places] == names
+        return found
 
 
 def ids_of(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
@@ -23,21 +37,19 @@ def ids_of(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
     return np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in _ID], axis=1)
 
 
-def sketches_left(corpus: Corpus, files: Sequence[CorpusFile], forgotten: Forgotten) -> dict[bytes, bytes]:
+def sketches_left(corpus: Corpus, files: Sequence[CorpusFile], left_out: LeftOut) -> dict[bytes, bytes]:
     """Checksum of the tokens -> sketch, of the forgotten documents in files whose copies stay there without one.
 
     A copy has no sketch because its first document has it: were that merely left out, nobody would be near the copy any
     more. Reads the files twice. Takes a sketch for each such document, some 100 bytes for each copy.
     """
-    if not forgotten:
+    if not left_out:
         return {}
     heirs = set()
-    for tokens, _ in _rows(corpus, files, forgotten, gone=False, sketched=False):
+    for tokens, _ in _rows(corpus, files, left_out, gone=False, sketched=False):
         heirs.add(tokens)
     return {
-        tokens: sketch
-        for tokens, sketch in _rows(corpus, files, forgotten, gone=True, sketched=True)
-        if tokens in heirs
+        tokens: sketch for tokens, sketch in _rows(corpus, files, left_out, gone=True, sketched=True) if tokens in heirs
     }
 
 
@@ -52,11 +64,11 @@ def with_sketches(batch: pyarrow.RecordBatch, left: Mapping[bytes, bytes]) -> py
 
 
 def _rows(
-    corpus: Corpus, files: Sequence[CorpusFile], forgotten: Forgotten, *, gone: bool, sketched: bool
+    corpus: Corpus, files: Sequence[CorpusFile], left_out: LeftOut, *, gone: bool, sketched: bool
 ) -> Iterator[tuple[bytes, bytes]]:
     """(checksum of the tokens, sketch) of rows that are forgotten or not, with a sketch or without."""
     for file in files:
         for batch in corpus.read(file, (*_ID, "tokens", "sketch")):
-            rows = batch.filter(pyarrow.array(is_forgotten(ids_of(batch), forgotten) == gone))
+            rows = batch.filter(pyarrow.array(left_out.among(ids_of(batch)) == gone))
             pairs = zip(rows.column("tokens").to_pylist(), rows.column("sketch").to_pylist(), strict=True)
             yield from (pair for pair in pairs if bool(pair[1]) == sketched)

@@ -27,7 +27,7 @@ from neardup.evidence import RELATIONS
 from neardup.forgotten import NOTHING, Forgotten
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.durable import write_text
-from neardup.offline.forgetting import ids_of, is_forgotten, sketches_left, with_sketches
+from neardup.offline.forgetting import LeftOut, ids_of, sketches_left, with_sketches
 from neardup.offline.known_ids import KnownIds
 from neardup.types import DocumentId
 
@@ -172,7 +172,8 @@ def gather(
     new = [file for file in corpus.files() if file not in taken]
     if not new:
         return before
-    known, left = KnownIds(before.id), sketches_left(corpus, new, forgotten)
+    known, left_out = KnownIds(before.id), LeftOut(forgotten)
+    left = sketches_left(corpus, new, left_out)
     signature = before.manifest.signature_version
     with _Appending(directory, before.manifest) as appending:
         for number, file in enumerate(new):
@@ -181,7 +182,7 @@ def gather(
                 raise WrongState(f"{file.name}: expected signatures {signature}, got {found}: use a corpus for each")
             signature = found
             for batch in corpus.read(file):
-                appending.add(with_sketches(_without_known(_without(batch, forgotten), known), left))
+                appending.add(with_sketches(_without_known(_without(batch, left_out), known), left))
             progress(number + 1, len(new))
         appending.finish(signature, (*before.manifest.files, *new))
     return Gathered(directory)
@@ -256,8 +257,8 @@ class _Appending:
         self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
 
 
-def _without(batch: pyarrow.RecordBatch, forgotten: Forgotten) -> pyarrow.RecordBatch:
-    return batch.filter(pyarrow.array(~is_forgotten(ids_of(batch), forgotten))) if forgotten else batch
+def _without(batch: pyarrow.RecordBatch, left_out: LeftOut) -> pyarrow.RecordBatch:
+    return batch.filter(pyarrow.array(~left_out.among(ids_of(batch)))) if left_out else batch
 
 
 def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:

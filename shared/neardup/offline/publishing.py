@@ -64,9 +64,9 @@ def _new_clusters(results: Path) -> pyarrow.Table:
 
 def _forgotten_urls(results: Path) -> pyarrow.Table:
     """Of those that were said; none if what was said is lost."""
-    now = _table(_next(results, _CLUSTERS)).select(["url"])
+    now = _table(_next(results, _CLUSTERS), ["url"])
     try:
-        said = _table(results / PUBLISHED / _CLUSTERS).select(["url"])
+        said = _table(results / PUBLISHED / _CLUSTERS, ["url"])
     except CorruptState:
         return now.slice(0, 0)
     return said.join(now, "url", join_type="left anti").group_by("url").aggregate([])
@@ -92,9 +92,10 @@ def _without(
     return table.join(known, list(keys), join_type="left anti")
 
 
-def _table(path: Path) -> pyarrow.Table:
+def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
+    """Of a file, all columns or these."""
     try:
-        return pyarrow.parquet.read_table(path, page_checksum_verification=True)
+        return pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 

@@ -20,7 +20,7 @@ from typing import Final
 from neardup.errors import WrongState
 from neardup.offline import run_file
 from neardup.offline.corpus import Corpus
-from neardup.offline.forgetting import is_forgotten
+from neardup.offline.forgetting import LeftOut
 from neardup.offline.gathered import Gathered, gather
 from neardup.offline.options import Options
 from neardup.offline.pairs import PairSource
@@ -97,7 +97,7 @@ def drop_forgotten(corpus: Corpus, directory: Path) -> None:
 
     Before sources of pairs are made, which keep what they know of documents there. Raises StateError.
     """
-    if is_forgotten(gathered(directory).id, corpus.forgotten()).any():
+    if LeftOut(corpus.forgotten()).among(gathered(directory).id).any():
         start_anew(directory)
 
 
