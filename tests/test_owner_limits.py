@@ -122,6 +122,7 @@ def test_only_the_documents_of_that_url_are_forgotten(one: Desk) -> None:
     one.take(document(3, 3, url="u", fingerprint=5))
     one.owner.forget("u", one.out)
     assert (kept(one), kept(one, 5)) == ([2], [])
+    assert one.out.forgotten.tolist() == [1, 0, 1, 3, 0, 3]
     one.owner.forget("nowhere", one.out)
     assert kept(one) == [2]
 
@@ -204,6 +205,7 @@ def test_what_is_old_expires_and_the_rest_stays(one: Desk) -> None:
     one.owner.expire(200, one.out)
     assert kept(one) == [3]
     assert [(each.id, each.reason) for each in one.out.skipped] == [(waits.id, FORGOTTEN)]
+    assert one.out.forgotten[::3].tolist() == [100, 150, 199]
     assert one.owner.directory.first_with_content(document(2, 1, content="c").checksums.content) is None
     assert one.take(document(5, 1, tokens="t", content="c", timestamp=300)) == [(5, UNIQUE, 0, None)]
     # The time is that of the page, whatever its place in the partition.

@@ -1,6 +1,7 @@
 """Every reader of a message: whatever well-formed body comes, nothing but a WireError or WrongPlan is raised."""
 
 import contextlib
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from neardup.control import Forget, orders, read_order
 from neardup.directory import check_entry
 from neardup.document_batches import Settled, read_documents, write_documents
 from neardup.errors import Retired, WireError, WrongPlan
+from neardup.forgotten import forgotten_of, write_forgotten
 from neardup.probes import Probes, read_probes, write_probes
 from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
 from neardup.registrations import read_registrations, read_skipped, write_skipped
@@ -69,6 +71,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     ),
     "retired": retired,
     "documents": read_documents,
+    "forgotten": lambda value: forgotten_of(wire.decode(value, "forgotten")),
     "dead-letter": dead_letters.decode,
 }
 GOOD: dict[str, bytes | None] = {
@@ -83,6 +86,7 @@ GOOD: dict[str, bytes | None] = {
     "seed-entries": next(write_seed_entries([Entry(b"D" + bytes(32), b"")], 2, PLAN)),
     "retired": write_retired(2),
     "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
+    "forgotten": next(write_forgotten(array("q", [1, 2, 3]))),
     "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
 }
 

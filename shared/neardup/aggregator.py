@@ -11,6 +11,7 @@ Everything here is a function of the inbox up to an offset; `owner.py` holds the
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from neardup.decision import Thresholds
 from neardup.directory import Directory, check_entry
 from neardup.document_batches import write_documents
 from neardup.errors import StateError
+from neardup.forgotten import write_forgotten
 from neardup.joins import Joins
 from neardup.log import Output, Record
 from neardup.owner import Outbox, Owner, Told
@@ -213,7 +215,8 @@ class Aggregator(Stage):
         for owner, evidence in sorted(outbox.evidence.items()):
             outputs += [Output(inbox, owner, None, value) for value in write_evidence(evidence, plan)]
         batches = write_documents(outbox.settled, self._plan.signature_version)
-        outputs += [Output(self._topics.documents, None, None, value) for value in batches]
+        forgotten = write_forgotten(outbox.forgotten)
+        outputs += [Output(self._topics.documents, None, None, value) for value in chain(batches, forgotten)]
         return outputs
 
     def _telling(self, topic: str, verdicts: Sequence[Verdict]) -> list[Output]:

@@ -1,7 +1,7 @@
 """Orders to all owners, in their inboxes like everything else: forget a url, forget what is old.
 
 Shards hold fingerprints alone, which name nobody once their owner has forgotten the documents; with a time to live they
-drop them by themselves.
+drop them by themselves. Owners tell the offline pass what they have forgotten (`forgotten`).
 """
 
 from typing import Any, NamedTuple

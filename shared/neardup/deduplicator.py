@@ -61,7 +61,7 @@ class Deduplicator:
         return [verdicts[f"0:{number}"] for number in range(first, first + len(pages))]
 
     def forget(self, url: str) -> None:
-        """Forget every page of a url: later ones are not compared with it."""
+        """Forget every page of a url: later ones are not compared with it, and an offline pass leaves it out."""
         self._wait(self._stream.order(Forget(url)))
 
     def expire(self, before: int) -> None:

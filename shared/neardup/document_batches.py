@@ -53,7 +53,11 @@ def read_documents(value: bytes | None) -> list[Settled]:
 
 def read_batch(value: bytes | None) -> Batch:
     """The same as columns, for who needs no objects. Raises WireError."""
-    body = wire.decode(value, "documents")
+    return batch_of(wire.decode(value, "documents"))
+
+
+def batch_of(body: dict[str, Any]) -> Batch:
+    """The same from the body of a message. Raises WireError."""
     check(body)
     signature = body.get("signature")
     if not isinstance(signature, str):

@@ -7,6 +7,7 @@
 - A canary is compared as a page is, and no page with it (`canaries.py`).
 """
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,6 +45,8 @@ class Outbox:
         self.canaries: list[Told] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
+        self.forgotten = array("q")
+        """Ids, one after the other: all that is old may be millions."""
         self.questions: dict[int, list[Question]] = {}
         self.evidence: dict[int, list[Evidence]] = {}
         self.candidates = 0
@@ -289,6 +292,7 @@ class Owner:
             page = known.document
             outbox.skipped.append(SkippedPage(page.id, page.url, page.fetched_at, FORGOTTEN))
         self.directory.forget(fingerprint, document, hash_of_url)
+        outbox.forgotten.extend(document)
 
 
 def _waiting(document: Document) -> Waiting:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from neardup.bands import Filter
 from neardup.kernels import comparing
 from neardup.signature import Sketches
-from neardup.spotsigs import SpotSignatures
 
 _BY_CHANCE: Final = 1 / 256
 LEAST_SAMPLED: Final = 8
@@ -62,12 +61,6 @@ def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
     header = int(packed[0])
     start = 1 + ((header >> 8 & 0xFFFF) + 7) // 8
     return header & 0xFF, packed[start : start + (header >> 32)]
-
-
-def spots_of(packed: NDArray[np.uint64]) -> SpotSignatures:
-    """The spot signatures that a packed sketch keeps, with 0 in the low byte of the hashes; none if none are kept."""
-    kept = packed[packed.size - (int(packed[0]) >> 24 & 0xFF) :]
-    return SpotSignatures(kept & ~_COUNT, (kept & _COUNT).astype(np.int64))
 
 
 def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:

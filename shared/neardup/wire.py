@@ -44,6 +44,7 @@ SCHEMAS: Final[dict[str, int]] = {
     "seed-entries": 1,
     "retired": 1,
     "documents": 2,
+    "forgotten": 1,
     "dead-letter": 1,
 }
 """Every kind of message and the schema version that this release writes and reads."""

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from neardup.kernels import comparing, sketch_keys
-from neardup.packed_sketch import sample_values, spots_of
+from neardup.packed_sketch import sample_values
 from neardup.sketch import super_shingles
+from neardup.spotsigs import SpotSignatures
 from tests import naive
 
 M = 20
@@ -24,6 +25,12 @@ def sketches(draw: st.DrawFn) -> NDArray[np.uint64]:
     spots = sorted(draw(st.dictionaries(st.integers(1, 2**56 - 1), st.integers(1, 5), max_size=6)).items())
     packed[0] |= np.uint64(len(spots) << 24)
     return np.concatenate([packed, np.array([spot << 8 | count for spot, count in spots], np.uint64)])
+
+
+def spots_of(packed: NDArray[np.uint64]) -> SpotSignatures:
+    """The spot signatures that a packed sketch keeps, with 0 in the low byte of the hashes."""
+    kept = packed[packed.size - (int(packed[0]) >> 24 & 0xFF) :]
+    return SpotSignatures(kept & ~np.uint64(0xFF), (kept & np.uint64(0xFF)).astype(np.int64))
 
 
 @given(st.lists(sketches(), max_size=8), st.integers(1, M), st.data())

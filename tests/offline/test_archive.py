@@ -1,9 +1,11 @@
+from array import array
 from pathlib import Path
 
 import pytest
 
 from neardup.document_batches import Settled, write_documents
 from neardup.errors import StateUnavailable, WrongPlan
+from neardup.forgotten import write_forgotten
 from neardup.log.memory import MemoryRecord
 from neardup.offline import archive
 from neardup.offline.archive import Archive
@@ -71,6 +73,28 @@ def test_a_restart_goes_on_after_what_the_corpus_covers(corpus: Corpus, tmp_path
     assert again.checkpoint() == 4
     assert corpus.files() == [CorpusFile(2, 0, 1), CorpusFile(2, 2, 3)]
     assert len(gather(corpus, tmp_path / "gathered")) == 4
+
+
+def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path: Path) -> None:
+    clock = Clock()
+    stage, _ = opened(corpus, tmp_path, clock)
+    (one,) = write_forgotten(array("q", [5, 0, 1, 6, 0, 2]))
+    (other,) = write_forgotten(array("q", [7, 1, 1]))
+    orders = [MemoryRecord("t.documents", 2, offset, 0, None, value, ()) for offset, value in ((1, one), (2, other))]
+    stage.process([record(0), *orders, record(3)])
+    clock.now += 60
+    assert stage.checkpoint() == 4
+    assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 3, 3)]
+    assert corpus.forgotten().documents.tolist() == [[5, 0, 1], [6, 0, 2], [7, 1, 1]]
+    # The last thing that was said is an order: a restart goes on after it, and what was not published is read again.
+    orders = [MemoryRecord("t.documents", 2, 4, 0, None, one, ())]
+    stage.process(orders)
+    again, start = opened(corpus, tmp_path, clock)
+    assert start == 4
+    again.process(orders)
+    clock.now += 60
+    assert again.checkpoint() == 5
+    assert opened(corpus, tmp_path, clock)[1] == 5
 
 
 def test_large_files_are_prepared_at_once_and_published_with_the_checkpoint(

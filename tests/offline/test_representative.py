@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neardup.offline import large_clusters
 from neardup.offline.copies import find_copies
 from neardup.offline.large_clusters import warnings_of
 from neardup.offline.representative import representatives
@@ -43,3 +44,14 @@ def test_a_large_cluster_is_warned_of_with_its_host_and_shingle(tmp_path: Path) 
     assert said.startswith("cluster 0:0 has 4 documents, 75% of them from shop.example; 100% of those")
     assert said.rpartition(" ")[2] in {f"{shingle:016x}" for shingle in common}
     assert warnings_of(documents, copies, cluster, 5) == []
+
+
+def test_the_largest_clusters_are_warned_of_and_among_equals_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = gathered(tmp_path, settled([document(place, place) for place in (5, 6, 0, 1, 7, 8, 9)]))
+    cluster, copies = np.array([0, 0, 2, 2, 4, 4, 4], np.uint32), find_copies(documents)
+    for most in (3, 2):
+        monkeypatch.setattr(large_clusters, "MOST_WARNINGS", most)
+        said = [warning.split()[1] for warning in warnings_of(documents, copies, cluster, 2)]
+        assert said == ["0:7", "0:0", "0:5"][:most]

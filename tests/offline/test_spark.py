@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
+from numpy.typing import NDArray
 
 from neardup.document_batches import Settled, read_batch, write_documents
 from neardup.errors import StateError, WrongState
+from neardup.forgotten import Forgotten
 from neardup.kernels import leading
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.kernels.postings import KEPT
+from neardup.kernels.shingling import ngrams
+from neardup.offline.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.offline.options import Options
 from neardup.offline.recluster import WORK, recluster, source_directory
 from neardup.offline.report import Report
@@ -146,7 +150,14 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     )
     options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
-    write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed]), version="nd1")
+    # Forgotten: one whose copy has its sketch from it, and one alone.
+    gone = document(31, stream[100:300], tokens="gone"), document(33, 7)
+    orphan = document(32, stream[100:300], tokens="gone")
+    copies[32] = match_of(gone[0], Relation.SAME_TEXT)
+    write_corpus(corpus, settled([first, *near[1:], alone, *held, *framed, *gone, orphan], copies), version="nd1")
+    orders = ForgottenFile(1, 0, 0)
+    Corpus(str(corpus)).prepare_forgotten(orders, Forgotten(np.array([each.id for each in gone])))
+    Corpus(str(corpus)).publish(orders)
     on_one_machine(corpus, local, options)
     # What was said there is where this engine goes on: revisions are the same, too.
     spark.mkdir()
@@ -155,8 +166,51 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     on_one_machine(corpus, local, options)
     recluster_spark(str(corpus), spark, options, MASTER)
     assert results(spark) == results(local)
+    assert [
+        (row["offset"], row["cluster_size"] > 1)
+        for row in results(spark)["clusters"]
+        if row["url"] in {each.url for each in (*gone, orphan)}
+    ] == [(32, True)]
     assert {row["revision"] for row in results(spark)["overturned"]} == {2, 3}
     assert [row["b"] for row in results(spark)["edges"] if row["a"] == "0:40"] == ["0:51"]
+
+
+def look_alike(size: int) -> list[NDArray[np.uint64]]:
+    """Two samples of one super shingle each, which differ in bits that postings do not keep."""
+    many = np.sort(shingles(5, 1 << 22))
+    supers = ngrams(many, size)
+    order = np.argsort(supers)
+    kept = supers[order] & KEPT
+    place = np.flatnonzero(kept[1:] == kept[:-1])[0]
+    return [many[first : first + size] for first in order[place : place + 2]]
+
+
+def with_spots(each: Document, spots: dict[int, int]) -> Document:
+    """With these spots, as often as is said."""
+    sketch = np.concatenate([each.sketch, np.array([spot << 8 | count for spot, count in sorted(spots.items())], "u8")])
+    sketch[0] |= np.uint64(len(spots) << 24)
+    return replace(each, sketch=sketch)
+
+
+def test_what_is_common_and_what_looks_alike_is_the_same(tmp_path: Path) -> None:
+    options = Options(signature_version="nd1", pair_sources=("shingles", "supers", "spots"), common=4)
+    documents = [document(number, some) for number, some in enumerate(look_alike(options.super_size))]
+    # Three pages share a template, three another one: common together, as they look alike. Their super shingles do not.
+    template = shingles(6, 60) | np.uint64(1 << 63)
+    for number, frame in enumerate([template] * 3 + [template ^ np.uint64(1)] * 3):
+        own = shingles(10 + number, 5) >> np.uint64(1)
+        documents.append(document(10 + number, np.concatenate([own, frame])))
+    # A spot that many pages have, and few more than once; one that many have twice.
+    for number, bag in enumerate([{1: 3}] * 2 + [{1: 1, 2: 2}] * 5):
+        documents.append(with_spots(document(20 + number, 20 + number), {**bag, 20 + number: 1}))
+    corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
+    write_corpus(corpus, settled(documents), version="nd1")
+    expected = on_one_machine(corpus, local, options)
+    assert counts(recluster_spark(str(corpus), spark, options, MASTER)) == counts(expected)
+    assert results(spark) == results(local)
+    assert expected.pairs == {"shingles": 0, "supers": 1 + 3 + 3, "spots": 1}
+    assert expected.common_keys == {"shingles": 60, "supers": 0, "spots": 3}
+    assert [(row["a"], row["b"]) for row in results(local)["edges"] if row["sources"] == "spots"] == [("0:20", "0:21")]
 
 
 def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> None:

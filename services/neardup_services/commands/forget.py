@@ -14,9 +14,10 @@ from neardup.topics import Topics
 @click.command()
 @click.argument("urls", nargs=-1, required=True)
 def forget(urls: tuple[str, ...]) -> None:
-    """Forget every page of URLS: pages that come later are not compared with them.
+    """Forget every page of URLS: pages that come later are not compared with them, and the next offline pass leaves
+    them out of its results.
 
-    What was said stays said: verdicts that point at a forgotten page are not revised.
+    What the stream said stays said: its verdicts that point at a forgotten page are not revised.
     """
     asyncio.run(_send(Settings.load(), [Forget(url) for url in urls]))
     click.echo(f"{len(urls)} urls: the owners will forget them")
@@ -25,7 +26,7 @@ def forget(urls: tuple[str, ...]) -> None:
 @click.command()
 @click.option("--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time in UTC.")
 def expire(before: datetime) -> None:
-    """Forget every page that came before a time.
+    """Forget every page that came before a time, in the stream and in the next offline pass.
 
     Shards keep fingerprints alone; they drop old ones by themselves when NEARDUP_TTL_HOURS is set.
     """

@@ -12,6 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 PARTITIONS = 256
+KEPT = np.uint64(0xFFFFFFFFFF000000)
+"""The bits of a key that are kept."""
 _PARTITION_AT = np.uint64(56)
 _KEY = np.uint64(0xFFFFFFFF00000000)
 _ROW = np.uint64(0xFFFFFFFF)

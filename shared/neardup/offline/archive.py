@@ -1,20 +1,21 @@
-"""The stage of the recluster service: settled documents from the topic into the corpus.
+"""The stage of the recluster service: settled documents, and what was forgotten, from the topic into the corpus.
 
 The corpus is this stage's state: a file's name says which offsets it covers, and reading goes on after the last of
 them. Documents wait in memory until there are enough for a file, or until they have waited long enough. A large file is
 prepared beside the corpus at once, and becomes part of it with the next checkpoint: what is in the corpus was settled
-by pages that nobody will take back.
+by pages that nobody will take back. A file holds documents, or what was forgotten: each change of the two begins one.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from neardup import metrics
-from neardup.document_batches import Batch, read_batch
+from neardup import metrics, wire
+from neardup.document_batches import Batch, batch_of
 from neardup.errors import WrongPlan
+from neardup.forgotten import Forgotten, forgotten_of, together
 from neardup.log import Record
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.offline.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.stage import Stage, Waves, decoded
 
 FILE_BYTES: Final = 64 << 20
@@ -50,6 +51,7 @@ class Archive(Stage):
         self._longest_seconds, self._clock = longest_seconds, clock
         self._watches = watches
         self._waiting: list[Batch] = []
+        self._forgotten: list[Forgotten] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
         self._prepared: list[CorpusFile] = []
@@ -66,12 +68,19 @@ class Archive(Stage):
     def process(self, records: Sequence[Record]) -> Waves:
         """Says nothing: what it learns stays here."""
         messages, rejected = decoded(records, self._read)
-        if messages and not self._waiting:
+        if messages and not self._waits:
             self._waiting_since = self._clock()
-        for record, batch in messages:
-            for watch in self._watches:
-                watch.take(batch)
-            self._waiting.append(batch)
+        for record, message in messages:
+            if isinstance(message, Forgotten):
+                if self._waiting:
+                    self._prepare()
+                self._forgotten.append(message)
+            else:
+                if self._forgotten:
+                    self._prepare()
+                for watch in self._watches:
+                    watch.take(message)
+                self._waiting.append(message)
             self._waiting_bytes += len(record.value or b"")
             self._next = record.offset + 1
             if self._waiting_bytes >= FILE_BYTES:
@@ -81,12 +90,12 @@ class Archive(Stage):
 
     def checkpoint(self) -> int:
         """Publish what is prepared, and what has waited long enough; the rest is read again after a restart."""
-        if self._waiting and self._clock() - self._waiting_since >= self._longest_seconds:
+        if self._waits and self._clock() - self._waiting_since >= self._longest_seconds:
             self._prepare()
         for file in self._prepared:
             self._corpus.publish(file)
         self._prepared = []
-        return self._first if self._waiting else self._next
+        return self._first if self._waits else self._next
 
     def close(self) -> None:
         """What waits is read again."""
@@ -100,15 +109,29 @@ class Archive(Stage):
             f"it takes the documents that {group} can still read. The old corpus stays as it is, and readable"
         )
 
-    def _prepare(self) -> None:
-        file = CorpusFile(self._partition, self._first, self._next - 1)
-        self._corpus.prepare(file, self._waiting)
-        metrics.ARCHIVED.inc(sum(len(batch.matches) for batch in self._waiting))
-        self._prepared.append(file)
-        self._waiting, self._waiting_bytes, self._first = [], 0, self._next
+    @property
+    def _waits(self) -> bool:
+        return bool(self._waiting or self._forgotten)
 
-    def _read(self, record: Record) -> Batch:
-        batch = read_batch(record.value)
+    def _prepare(self) -> None:
+        """A file of what waits, which is of one kind."""
+        covered = self._partition, self._first, self._next - 1
+        if self._forgotten:
+            orders = ForgottenFile(*covered)
+            self._corpus.prepare_forgotten(orders, together(self._forgotten))
+            self._prepared.append(orders)
+        else:
+            file = CorpusFile(*covered)
+            self._corpus.prepare(file, self._waiting)
+            metrics.ARCHIVED.inc(sum(len(batch.matches) for batch in self._waiting))
+            self._prepared.append(file)
+        self._waiting, self._forgotten, self._waiting_bytes, self._first = [], [], 0, self._next
+
+    def _read(self, record: Record) -> Batch | Forgotten:
+        kind, body = wire.decode_any(record.value, ("documents", "forgotten"))
+        if kind == "forgotten":
+            return forgotten_of(body)
+        batch = batch_of(body)
         if batch.signature_version != self._signature:
             raise WrongPlan(
                 f"expected documents with signatures {self._signature}, got {batch.signature_version}: give every "

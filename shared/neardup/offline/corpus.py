@@ -5,13 +5,15 @@ again, it is replaced. Its root is a folder, or any other place that fsspec know
 readers on the JVM want them: a fingerprint is the 64 bits of its int64.
 
 A document may still be in several files: the stream may say it again after a crash. Its id is what tells.
+
+What was forgotten meanwhile is told by files of another kind, named alike: orders to leave documents out.
 """
 
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import fsspec
 import numpy as np
@@ -22,12 +24,12 @@ from numpy.typing import NDArray
 
 from neardup.document_batches import Batch
 from neardup.errors import CorruptState, StateUnavailable, WrongState
+from neardup.forgotten import Forgotten, together
 from neardup.identity import CHECKSUM_BYTES
 
 VERSION: Final = "1"
 _VERSION_KEY: Final = b"neardup.corpus"
 _SIGNATURE_KEY: Final = b"neardup.signature"
-_NAME: Final = re.compile(r"documents-(\d+)-(\d+)-(\d+)\.parquet")
 _CHECKSUM: Final = pyarrow.binary(CHECKSUM_BYTES)
 _ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
 
@@ -56,6 +58,8 @@ SCHEMA: Final = pyarrow.schema(
     }
 )
 
+FORGOTTEN_SCHEMA: Final = pyarrow.schema([SCHEMA.field(name) for name in ("timestamp", "partition", "offset")])
+
 
 class CorpusFile(NamedTuple):
     """What a file covers: a partition of the documents topic, from the first offset to the last."""
@@ -67,7 +71,23 @@ class CorpusFile(NamedTuple):
     @property
     def name(self) -> str:
         """Sorts as the numbers do."""
-        return f"documents-{self.partition:05d}-{self.first:015d}-{self.last:015d}.parquet"
+        return f"{self.kind()}-{self.partition:05d}-{self.first:015d}-{self.last:015d}.parquet"
+
+    @classmethod
+    def kind(cls) -> str:
+        """How names begin."""
+        return "documents"
+
+
+class ForgottenFile(CorpusFile):
+    """The same, of a file that says what was forgotten."""
+
+    @classmethod
+    def kind(cls) -> str:
+        return "forgotten"
+
+
+_File = TypeVar("_File", bound=CorpusFile)
 
 
 class Corpus:
@@ -77,15 +97,30 @@ class Corpus:
         self._system, self._root = fsspec.core.url_to_fs(root)
 
     def files(self) -> list[CorpusFile]:
-        """By partition and offset."""
-        if not self._system.exists(self._root):
-            return []
-        names = (each.rsplit("/", 1)[-1] for each in self._system.ls(self._root, detail=False, refresh=True))
-        return sorted(CorpusFile(*map(int, found.groups())) for name in names if (found := _NAME.fullmatch(name)))
+        """Those with documents, by partition and offset."""
+        return self._files(CorpusFile)
 
     def end(self, partition: int) -> int:
-        """The offset after the last one that a file covers."""
-        return max((each.last + 1 for each in self.files() if each.partition == partition), default=0)
+        """The offset after the last one that a file of either kind covers."""
+        files = [*self.files(), *self._files(ForgottenFile)]
+        return max((each.last + 1 for each in files if each.partition == partition), default=0)
+
+    def forgotten(self) -> Forgotten:
+        """What the files say is to be left out. Takes 24 bytes a document."""
+        found = []
+        for file in self._files(ForgottenFile):
+            with self._opened(file) as parquet:
+                table = parquet.read()
+            columns = [table.column(name).to_numpy() for name in FORGOTTEN_SCHEMA.names]
+            found.append(Forgotten(np.stack(columns, axis=1)))
+        return together(found)
+
+    def _files(self, kind: type[_File]) -> list[_File]:
+        if not self._system.exists(self._root):
+            return []
+        named = re.compile(rf"{kind.kind()}-(\d+)-(\d+)-(\d+)\.parquet")
+        names = (each.rsplit("/", 1)[-1] for each in self._system.ls(self._root, detail=False, refresh=True))
+        return sorted(kind(*map(int, found.groups())) for name in names if (found := named.fullmatch(name)))
 
     def write(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
         """Write a file, whole or not at all. All batches must have one signature version."""
@@ -96,7 +131,15 @@ class Corpus:
         """Write a file that is not yet part of the corpus."""
         (signature,) = {batch.signature_version for batch in batches}
         table = pyarrow.concat_tables(table_of(batch) for batch in batches)
-        table = table.replace_schema_metadata({_VERSION_KEY: VERSION, _SIGNATURE_KEY: signature})
+        self._write(file, table.replace_schema_metadata({_VERSION_KEY: VERSION, _SIGNATURE_KEY: signature}))
+
+    def prepare_forgotten(self, file: ForgottenFile, forgotten: Forgotten) -> None:
+        """The same for a file that says what was forgotten."""
+        columns = [pyarrow.array(np.ascontiguousarray(column)) for column in forgotten.documents.T]
+        table = pyarrow.Table.from_arrays(columns, schema=FORGOTTEN_SCHEMA)
+        self._write(file, table.replace_schema_metadata({_VERSION_KEY: VERSION}))
+
+    def _write(self, file: CorpusFile, table: pyarrow.Table) -> None:
         self._system.makedirs(self._root, exist_ok=True)
         with self._system.open(self._beside(file), "wb") as stream:
             # Sketches and checksums are random bytes: a dictionary of them has no use.
@@ -119,55 +162,56 @@ class Corpus:
             ) from error
         if isinstance(self._system, LocalFileSystem):
             directory = os.open(self._root, os.O_RDONLY)
-            os.fsync(directory)
-            os.close(directory)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
 
     def discard_prepared(self, partition: int) -> None:
         """Remove what was prepared for a partition, by a worker that is gone, and never published."""
-        start = self._beside(CorpusFile(partition, 0, 0)).rsplit("-", 2)[0]
-        for path in self._system.glob(f"{start}-*.new"):
-            self._system.rm_file(path)
+        for kind in (CorpusFile, ForgottenFile):
+            start = self._beside(kind(partition, 0, 0)).rsplit("-", 2)[0]
+            for path in self._system.glob(f"{start}-*.new"):
+                self._system.rm_file(path)
 
     def _beside(self, file: CorpusFile) -> str:
         return f"{self._root}/.{file.name}.new"
 
     def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
         """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
-        with self._opened(file) as (parquet, _):
+        with self._opened(file) as parquet:
             yield from parquet.iter_batches(1 << 14, columns=list(columns))
 
     def signature_version(self, file: CorpusFile) -> str:
         """The one of all sketches in a file."""
-        with self._opened(file) as (_, signature):
-            return signature
+        with self._opened(file) as parquet:
+            return str(parquet.schema_arrow.metadata[_SIGNATURE_KEY].decode())
 
     def documents(self, file: CorpusFile) -> int:
         """Rows of a file. Raises StateError."""
-        with self._opened(file) as (parquet, _):
+        with self._opened(file) as parquet:
             return int(parquet.metadata.num_rows)
 
     @contextmanager
-    def _opened(self, file: CorpusFile) -> Iterator[tuple[pyarrow.parquet.ParquetFile, str]]:
-        """A file, and the signature version of its sketches."""
+    def _opened(self, file: CorpusFile) -> Iterator[pyarrow.parquet.ParquetFile]:
         path = f"{self._root}/{file.name}"
+        schema = FORGOTTEN_SCHEMA if isinstance(file, ForgottenFile) else SCHEMA
         try:
             with self._system.open(path, "rb") as stream, _parquet(stream) as parquet:
-                yield parquet, _checked(path, parquet)
+                _check(path, parquet, schema)
+                yield parquet
         except _ERRORS as error:
             raise _altered(path, error) from error
 
 
-def _checked(path: str, parquet: pyarrow.parquet.ParquetFile) -> str:
-    """The signature version that a file of a corpus says it has."""
+def _check(path: str, parquet: pyarrow.parquet.ParquetFile, schema: pyarrow.Schema) -> None:
     found = parquet.schema_arrow.metadata or {}
     version: str = found.get(_VERSION_KEY, b"").decode()
-    signature: str = found.get(_SIGNATURE_KEY, b"").decode()
-    if version != VERSION or not signature:
+    if version != VERSION or (schema is SCHEMA and not found.get(_SIGNATURE_KEY)):
         raise WrongState(f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}")
-    missing = set(SCHEMA.names) - set(parquet.schema_arrow.names)
+    missing = set(schema.names) - set(parquet.schema_arrow.names)
     if missing:
-        raise CorruptState(f"{path}: expected the columns of documents, {', '.join(sorted(missing))} are missing")
-    return signature
+        raise CorruptState(f"{path}: expected the columns of a corpus, {', '.join(sorted(missing))} are missing")
 
 
 def _parquet(source: Any) -> pyarrow.parquet.ParquetFile:

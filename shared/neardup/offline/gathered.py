@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, WrongState
 from neardup.evidence import RELATIONS
+from neardup.forgotten import NOTHING, Forgotten
 from neardup.offline.corpus import Corpus, CorpusFile
 from neardup.offline.durable import write_text
+from neardup.offline.forgetting import LeftOut, ids_of, sketches_left, with_sketches
 from neardup.offline.known_ids import KnownIds
 from neardup.types import DocumentId
 
@@ -153,10 +155,16 @@ class Gathered:
         return np.memmap(path, dtype, "r", shape=(count,)).view(np.ndarray)
 
 
-def gather(corpus: Corpus, directory: Path, progress: Callable[[int, int], None] = lambda done, of: None) -> Gathered:
-    """Take what is new in the corpus into the directory; already known documents are passed over.
+def gather(
+    corpus: Corpus,
+    directory: Path,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    forgotten: Forgotten = NOTHING,
+) -> Gathered:
+    """Take what is new in the corpus into the directory; known documents are passed over, and those forgotten.
 
-    Raises WrongState when a file has another signature version than the ones before. `progress`: files done, of all.
+    What was gathered before it was forgotten stays. Raises WrongState when a file has another signature version than
+    the ones before. `progress`: files done, of all.
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = Gathered(directory)
@@ -164,7 +172,8 @@ def gather(corpus: Corpus, directory: Path, progress: Callable[[int, int], None]
     new = [file for file in corpus.files() if file not in taken]
     if not new:
         return before
-    known = KnownIds(before.id)
+    known, left_out = KnownIds(before.id), LeftOut(forgotten)
+    left = sketches_left(corpus, new, left_out)
     signature = before.manifest.signature_version
     with _Appending(directory, before.manifest) as appending:
         for number, file in enumerate(new):
@@ -173,7 +182,7 @@ def gather(corpus: Corpus, directory: Path, progress: Callable[[int, int], None]
                 raise WrongState(f"{file.name}: expected signatures {signature}, got {found}: use a corpus for each")
             signature = found
             for batch in corpus.read(file):
-                appending.add(_without_known(batch, known))
+                appending.add(with_sketches(_without_known(_without(batch, left_out), known), left))
             progress(number + 1, len(new))
         appending.finish(signature, (*before.manifest.files, *new))
     return Gathered(directory)
@@ -206,7 +215,7 @@ class _Appending:
         relations = {str(relation): place for place, relation in enumerate(RELATIONS)}
         places = [relations.get(relation, UNIQUE) for relation in column["relation"].to_pylist()]
         levels = [column[name].to_pylist() for name in ("content", "tokens", "shingles")]
-        self._put("id", _ids(batch))
+        self._put("id", ids_of(batch))
         self._put("fingerprint", _numbers(column["fingerprint"]))
         self._write("checksums", b"".join(part for three in zip(*levels, strict=True) for part in three))
         self._put("size", _numbers(column["size"]))
@@ -248,14 +257,14 @@ class _Appending:
         self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
 
 
+def _without(batch: pyarrow.RecordBatch, left_out: LeftOut) -> pyarrow.RecordBatch:
+    return batch.filter(pyarrow.array(~left_out.among(ids_of(batch)))) if left_out else batch
+
+
 def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:
     """The rows whose ids are new; they are known afterwards."""
-    rows = known.take(_ids(batch))
+    rows = known.take(ids_of(batch))
     return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows))
-
-
-def _ids(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
-    return np.stack([_numbers(batch.column(name)) for name in ("timestamp", "partition", "offset")], axis=1)
 
 
 def _numbers(column: pyarrow.Array) -> NDArray[np.int64]:

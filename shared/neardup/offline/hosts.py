@@ -9,7 +9,7 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.report import Host
 from neardup.urls import host_or_url
 
-_MOST: Final = 20
+MOST_HOSTS: Final = 20
 """Hosts that are listed."""
 
 
@@ -23,4 +23,4 @@ def with_most_duplicates(documents: Gathered, duplicates: NDArray[np.bool_]) -> 
     found = np.bincount(hosts[duplicates], minlength=len(numbers))
     names = list(numbers)
     listed = sorted(np.flatnonzero(found).tolist(), key=lambda number: (-int(found[number]), names[number]))
-    return [Host(names[number], int(total[number]), int(found[number])) for number in listed[:_MOST]]
+    return [Host(names[number], int(total[number]), int(found[number])) for number in listed[:MOST_HOSTS]]

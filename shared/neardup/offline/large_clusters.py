@@ -16,23 +16,25 @@ from neardup.offline.grouping import first_of_each
 from neardup.packed_sketch import sample_values
 from neardup.urls import host_or_url
 
-_LOOKED_AT: Final = 10_000
-"""Documents of a cluster, the first ones by row, that hosts and shingles are counted of."""
+MOST_WARNINGS: Final = 100
+LOOKED_AT: Final = 10_000
+"""Documents of a cluster, the first ones, that hosts and shingles are counted of."""
 
 
 def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
-    """One for each cluster of at least so many documents, the largest first."""
+    """One for each cluster of at least so many documents, the largest first, and not endlessly many."""
     sizes = np.bincount(cluster, minlength=len(documents))
     large = np.flatnonzero(sizes >= most)
     first = first_of_each(cluster, documents.order)
+    listed = large[np.lexsort((documents.rank[large], -sizes[large]))][:MOST_WARNINGS]
+    in_order = cluster[documents.order]
     return [
-        _warning(documents, copies, np.flatnonzero(cluster == each), int(first[each]))
-        for each in large[np.argsort(-sizes[large], kind="stable")].tolist()
+        _warning(documents, copies, documents.order[in_order == each], int(first[each])) for each in listed.tolist()
     ]
 
 
 def _warning(documents: Gathered, copies: Copies, members: NDArray[np.int64], first: int) -> str:
-    some = members[:_LOOKED_AT]
+    some = members[:LOOKED_AT]
     [(host, of_host)] = Counter(host_or_url(documents.url(row)) for row in some.tolist()).most_common(1)
     samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]
     name = documents.document(first)

@@ -6,7 +6,7 @@ from typing import Final
 from neardup.offline.corpus import Corpus
 from neardup.offline.options import Options
 from neardup.offline.phases import Progress
-from neardup.offline.recluster import recluster, source_directory
+from neardup.offline.recluster import drop_forgotten, recluster, source_directory
 from neardup.offline.report import Report
 from neardup.offline.sources import make_source
 
@@ -19,7 +19,10 @@ def run_pass(
 ) -> Report:
     """Cluster the corpus at an address, with all that belongs to it. May block for long; raises StateError.
 
+    If documents of the pass before were forgotten since, it is one over everything.
     What `progress` raises ends the pass; the next one goes on where it was.
     """
+    corpus = Corpus(address)
+    drop_forgotten(corpus, directory)
     sources = [make_source(name, source_directory(directory, name), options) for name in options.pair_sources]
-    return recluster(Corpus(address), directory, options, sources, progress)
+    return recluster(corpus, directory, options, sources, progress)

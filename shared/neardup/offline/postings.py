@@ -33,6 +33,7 @@ FILE: Final = "postings.json"
 VERSION: Final = 2
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
+_PART: Final = "postings.part-"
 _T = TypeVar("_T")
 
 
@@ -103,6 +104,9 @@ class Postings:
             yield
             return
         self._directory.mkdir(parents=True, exist_ok=True)
+        for path in self._directory.glob(f"{_PART}*"):
+            # Left by a crash, perhaps more of them than there will be now.
+            path.unlink()
         beside = self._directory / "postings.new"
         with ThreadPoolExecutor(CORES) as pool:
             new, spilled = self._new_runs(documents, kept, keys_of, most_keys, memory_bytes, pool)
@@ -143,7 +147,7 @@ class Postings:
         for number, (first, last) in enumerate(chunks):
             run = _sorted(documents, first + np.flatnonzero(kept[first:last]), keys_of, pool)
             if len(chunks) > 1:
-                spilled.append(self._directory / f"postings.part-{number}")
+                spilled.append(self._directory / f"{_PART}{number}")
                 run.words.tofile(spilled[-1])
                 run = Run(_mapped(spilled[-1], run.words.size), run.starts)
             runs.append(run)

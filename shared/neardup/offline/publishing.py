@@ -1,5 +1,7 @@
 """What an offline pass has to say: the cluster of every url that has another one than before, and revised verdicts.
 
+A url that is in no cluster any more, because it was forgotten, is said without a value: a compacted topic drops it.
+
 What was said is kept beside the results, so that a pass says only what is new. It is kept after everything was
 acknowledged: a crash repeats, it never loses, and repeats say the same.
 """
@@ -39,6 +41,8 @@ def unpublished(results: Path, topics: Topics, signature_version: str, form: str
         shutil.copyfile(results / name, _next(results, name))
     for row in _rows(_new_clusters(results)):
         yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in row]
+    for row in _rows(_forgotten_urls(results)):
+        yield [Output(topics.clusters, None, each["url"].encode(), None) for each in row]
     for row in _rows(_new_verdicts(results)):
         verdicts = [_verdict(each, signature_version) for each in row]
         yield [Output(topics.verdicts, None, each.url.encode(), write_verdict(each, form)) for each in verdicts]
@@ -56,6 +60,16 @@ def _next(results: Path, name: str) -> Path:
 
 def _new_clusters(results: Path) -> pyarrow.Table:
     return _without(results, _CLUSTERS, _last_of_each_url, _CLUSTER_COLUMNS)
+
+
+def _forgotten_urls(results: Path) -> pyarrow.Table:
+    """Of those that were said; none if what was said is lost."""
+    now = _table(_next(results, _CLUSTERS), ["url"])
+    try:
+        said = _table(results / PUBLISHED / _CLUSTERS, ["url"])
+    except CorruptState:
+        return now.slice(0, 0)
+    return said.join(now, "url", join_type="left anti").group_by("url").aggregate([])
 
 
 def _new_verdicts(results: Path) -> pyarrow.Table:
@@ -78,9 +92,10 @@ def _without(
     return table.join(known, list(keys), join_type="left anti")
 
 
-def _table(path: Path) -> pyarrow.Table:
+def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
+    """Of a file, all columns or these."""
     try:
-        return pyarrow.parquet.read_table(path, page_checksum_verification=True)
+        return pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 

@@ -20,6 +20,7 @@ from typing import Final
 from neardup.errors import WrongState
 from neardup.offline import run_file
 from neardup.offline.corpus import Corpus
+from neardup.offline.forgetting import LeftOut
 from neardup.offline.gathered import Gathered, gather
 from neardup.offline.options import Options
 from neardup.offline.pairs import PairSource
@@ -30,6 +31,8 @@ from neardup.offline.results_lock import LOCK, alone
 from neardup.offline.run import Run
 
 WORK: Final = "work"
+_GATHERED: Final = "gathered"
+_DROPPED: Final = "dropped-"
 
 
 def recluster(
@@ -55,10 +58,11 @@ def recluster(
         if last is not None and not Run.is_finished(work, last):
             known = last.first
             phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases
-        started, size = time.perf_counter(), _bytes_in(work / "gathered")
-        documents = gather(corpus, work / "gathered", lambda done, of: progress("gather", done, of))
+        started, size = time.perf_counter(), _bytes_in(work / _GATHERED)
+        forgotten = corpus.forgotten()
+        documents = gather(corpus, work / _GATHERED, lambda done, of: progress("gather", done, of), forgotten)
         _check_signatures(documents, options)
-        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / "gathered") - size)
+        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / _GATHERED) - size)
         this = run_file.next_run(last, documents.manifest)
         run_file.begin(work, options, this)
         report = Run(directory, work, documents, this, options, sources, progress).go()
@@ -78,16 +82,28 @@ def start_anew(directory: Path) -> None:
     if not work.exists():
         return
     with alone(work):
-        for path in work.iterdir():
+        # Documents last, and a folder at once: whenever this is cut off, what is left belongs to those that are left.
+        for path in work.glob(f"{_DROPPED}*"):
+            shutil.rmtree(path)
+        for path in sorted(work.iterdir(), key=lambda path: (path.name == _GATHERED, path.name != run_file.FILE)):
             if path.is_dir():
-                shutil.rmtree(path)
+                shutil.rmtree(path.rename(work / f"{_DROPPED}{path.name}"))
             elif path.name != LOCK:
                 path.unlink()
 
 
+def drop_forgotten(corpus: Corpus, directory: Path) -> None:
+    """Start anew if documents of the last run were forgotten since: all that was found may rest on them.
+
+    Before sources of pairs are made, which keep what they know of documents there. Raises StateError.
+    """
+    if LeftOut(corpus.forgotten()).among(gathered(directory).id).any():
+        start_anew(directory)
+
+
 def gathered(directory: Path) -> Gathered:
     """The documents that the last run in a directory worked on. Raises StateError."""
-    return Gathered(directory / WORK / "gathered")
+    return Gathered(directory / WORK / _GATHERED)
 
 
 def source_directory(directory: Path, name: str) -> Path:

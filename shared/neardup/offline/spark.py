@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from neardup.offline.clusters import TRANSITIVE
 from neardup.offline.corpus import Corpus
+from neardup.offline.durable import replacing
 from neardup.offline.index import build_index
 from neardup.offline.options import Options
 from neardup.offline.recluster import WORK
@@ -144,15 +145,15 @@ class _Run:
     def _write(self, name: str, schema: pyarrow.Schema, frame: DataFrame) -> None:
         """Put the parts together to one file, whole or not at all: what reads the results needs to know of one form."""
         self._scratch.keep(frame.select(*schema.names), f"result-{name}")
-        path = self._directory / f"{name}.parquet"
-        beside = path.with_name(f".{path.name}.new")
-        with pyarrow.parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer:
+        with (
+            replacing(self._directory / f"{name}.parquet") as file,
+            pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
             # Parts are numbered in the order of the rows.
             for part in sorted(self._scratch.path(f"result-{name}").glob("part-*")):
                 with pyarrow.parquet.ParquetFile(part) as parquet:
                     for batch in parquet.iter_batches(1 << 16):
                         writer.write_batch(batch.cast(schema))
-        beside.replace(path)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

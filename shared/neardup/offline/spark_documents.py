@@ -24,7 +24,22 @@ def check_signatures(corpus: Corpus, expected: str) -> None:
 
 
 def read_corpus(session: SparkSession, root: str) -> DataFrame:
-    """The rows of all files, repeats included, with the place of each: the name of its file, and its number in it."""
+    """The rows of all files but what was forgotten, repeats included, with the place of each: the name of its file, and
+    its number in it."""
+    rows, forgotten = _read_files(session, root), Corpus(root).forgotten().documents
+    if not len(forgotten):
+        return rows
+    ids = session.createDataFrame(forgotten.tolist(), "timestamp long, partition long, offset long").distinct()
+    marked = rows.join(ids.withColumn("forgotten", F.lit(True)), list(ID), "left")
+    gone = F.col("forgotten").isNotNull()
+    # What they leave to copies that have no sketch of their own (`forgetting.sketches_left`).
+    left = marked.where(gone & (F.length("sketch") > 0)).select("tokens", F.col("sketch").alias("left"))
+    bare = (F.length("sketch") == 0) & F.col("left").isNotNull()
+    staying = marked.where(~gone).drop("forgotten").join(left.dropDuplicates(["tokens"]), "tokens", "left")
+    return staying.withColumn("sketch", F.when(bare, F.col("left")).otherwise(F.col("sketch"))).drop("left")
+
+
+def _read_files(session: SparkSession, root: str) -> DataFrame:
     address = root if "://" in root else Path(root).absolute().as_uri()
     paths = [f"{address}/{file.name}" for file in Corpus(root).files()]
     schema = from_arrow_schema(SCHEMA)

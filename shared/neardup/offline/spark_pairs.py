@@ -3,6 +3,9 @@
 Every source gives (a, b, shared): rows of kept documents, a before b, each pair once, and how many keys both have. A
 key that more documents have than is common to ignore is counted by partial sums and left out before anything is joined,
 so no task meets more of one key than that. What a pair is worth is for `spark_edges` to say.
+
+Keys are those of the engine on one machine, and as much is kept of each: both call the same keys common, and bring the
+same documents together.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,13 +19,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from neardup.design import Design, fewest_tables
-from neardup.kernels.sketch_keys import band_keys, sample_keys, super_keys
+from neardup.kernels.postings import KEPT
+from neardup.kernels.sketch_keys import band_keys, sample_keys, spot_keys, super_keys
 from neardup.offline.fingerprint_sources import HEADER
 from neardup.offline.options import Options
 from neardup.offline.sources import MARGIN
 from neardup.offline.spark_session import Scratch
-from neardup.offline.spark_sketches import sketches_of, words_of
-from neardup.packed_sketch import LEAST_SAMPLED, spots_of
+from neardup.offline.spark_sketches import words_of
+from neardup.packed_sketch import LEAST_SAMPLED
 from neardup.table import BITS
 
 _MOST_LEADING: Final = 24
@@ -53,7 +57,7 @@ def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scr
     }
     if name in keys:
         rare = _rare(_postings(documents, keys[name], scratch), "key", options.common, scratch)
-        pairs = _pairs_within(rare.postings, "key").groupBy("a", "b").agg(F.count("*").alias("shared"))
+        pairs = _pairs_within(rare.postings, "key", "times").groupBy("a", "b").agg(F.sum("times").alias("shared"))
         return SourcePairs(_promising(pairs, rare, documents, options) if name == "shingles" else pairs, rare.keys)
     if name == "spots":
         return _sharing_rare_spots(documents, options, scratch)
@@ -72,15 +76,22 @@ class _Rare(NamedTuple):
 
 
 def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFrame:
-    """(key, row)."""
+    """(key, row, times), each key of a row once; `times`: how many of the row's keys look like that, mostly 1."""
 
     def postings_of(batches: _Batches) -> _Batches:
         for batch in batches:
             keys, sizes = keys_of(*words_of(batch.column("sketch")), np.arange(len(batch)))
-            rows = np.repeat(batch.column("row").to_numpy(), sizes)
-            yield pyarrow.RecordBatch.from_arrays([keys.view(np.int64), rows], ["key", "row"])
+            rows = np.repeat(np.arange(len(batch)), sizes)
+            keys &= KEPT
+            order = np.lexsort((keys, rows))
+            keys, rows = keys[order], rows[order]
+            first = np.flatnonzero(np.diff(rows, prepend=-1).astype(np.bool_) | (keys != np.roll(keys, 1)))
+            times = np.diff(first, append=keys.size)
+            numbers = batch.column("row").to_numpy()[rows[first]]
+            yield pyarrow.RecordBatch.from_arrays([keys[first].view(np.int64), numbers, times], ["key", "row", "times"])
 
-    return scratch.keep(documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long"), "postings")
+    postings = documents.select("row", "sketch").mapInArrow(postings_of, "key long, row long, times long")
+    return scratch.keep(postings, "postings")
 
 
 def _promising(pairs: DataFrame, rare: _Rare, documents: DataFrame, options: Options) -> DataFrame:
@@ -90,7 +101,7 @@ def _promising(pairs: DataFrame, rare: _Rare, documents: DataFrame, options: Opt
     `shared` becomes how many shingles both have at most: of the common ones, which were not counted, as many as either.
     """
     sizes = documents.select("row", "sketch").mapInArrow(_sample_sizes, "row long, exponent long, size long")
-    common = rare.left_out.groupBy("row").agg(F.count("*").alias("common"))
+    common = rare.left_out.groupBy("row").agg(F.sum("times").alias("common"))
     sizes = sizes.join(common, "row", "left").fillna(0, ["common"])
     for side in ("a", "b"):
         names = {name: f"{name}_{side}" for name in ("exponent", "size", "common")}
@@ -124,11 +135,11 @@ def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> _Rare
     return _Rare(postings.join(too_common, key, "left_anti"), postings.join(too_common, key, "left_semi"), found)
 
 
-def _pairs_within(postings: DataFrame, key: str) -> DataFrame:
-    """(a, b) for every two rows with the same key, as many times as they have one."""
-    left = postings.select(key, F.col("row").alias("a"))
+def _pairs_within(postings: DataFrame, key: str, *of_a: str) -> DataFrame:
+    """(a, b) for every two rows with the same key, as often as they have one; and these columns of a's posting."""
+    left = postings.select(key, F.col("row").alias("a"), *of_a)
     right = postings.select(key, F.col("row").alias("b"))
-    return left.join(right, key).where("a < b").select("a", "b")
+    return left.join(right, key).where("a < b").select("a", "b", *of_a)
 
 
 # Fingerprints that may differ in k bits
@@ -180,26 +191,19 @@ def _leading_bits(design: Design) -> Callable[[_Batches], _Batches]:
 def _sharing_rare_spots(documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
     """With the spots of each bag in one order, the rarest first, two bags that resemble by the threshold share one
     before the place from which on less than the threshold's part of either is left: only those are looked at.
+
+    A spot's second occurrence is a key of its own, as in a set of numbered shingles (Broder 1997, "On the resemblance
+    and containment of documents"): few documents may have it where many have the first.
     """
-    spots = documents.select("row", "sketch").mapInArrow(_spots, "key long, row long, count long")
-    spots = scratch.keep(spots, "postings")
+    spots = _postings(documents, spot_keys, scratch)
     frequency = scratch.keep(spots.groupBy("key").agg(F.count("*").alias("documents")), "frequency")
     bag = Window.partitionBy("row")
-    left = F.sum("count").over(bag.orderBy(F.desc("documents"), F.desc("key")))
-    ordered = spots.join(frequency, "key").withColumn("left", left).withColumn("size", F.sum("count").over(bag))
+    left = F.sum("times").over(bag.orderBy(F.desc("documents"), F.desc("key")))
+    ordered = spots.join(frequency, "key").withColumn("left", left).withColumn("size", F.sum("times").over(bag))
     before = F.col("left") >= F.lit(options.spot_resemblance) * F.col("size") - _ROUNDING
     rare = ordered.where(before & (F.col("documents") <= options.common))
     common_keys = frequency.where(F.col("documents") > options.common).count()
     return SourcePairs(_once(_pairs_within(rare, "key").distinct()), common_keys)
-
-
-def _spots(batches: _Batches) -> _Batches:
-    for batch in batches:
-        bags = [spots_of(sketch) for sketch in sketches_of(batch.column("sketch"))]
-        rows = np.repeat(batch.column("row").to_numpy(), [bag.hashes.size for bag in bags])
-        keys = np.concatenate([np.empty(0, np.uint64), *(bag.hashes for bag in bags)]).view(np.int64)
-        counts = np.concatenate([np.empty(0, np.int64), *(bag.counts for bag in bags)])
-        yield pyarrow.RecordBatch.from_arrays([keys, rows, counts], ["key", "row", "count"])
 
 
 def _once(pairs: DataFrame) -> DataFrame:

@@ -2,23 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from neardup.offline.hosts import MOST_HOSTS
+from neardup.offline.large_clusters import LOOKED_AT, MOST_WARNINGS
 from neardup.offline.report import Host
 from neardup.offline.spark_edges import found_by
 from neardup.offline.spark_sketches import sketches_of
 from neardup.packed_sketch import sample_values
 from neardup.urls import host_or_url
-
-_MOST_HOSTS: Final = 20
-_MOST_WARNINGS: Final = 100
-_LOOKED_AT: Final = 10_000
-"""Documents of a large cluster that hosts and shingles are counted of."""
 
 
 def counts_of_documents(members: DataFrame, components: DataFrame) -> dict[str, Any]:
@@ -56,7 +53,7 @@ def _hosts(members: DataFrame) -> list[Host]:
     named = members.select("url", (F.col("relation") != "first").cast("long").alias("duplicate"))
     counted = named.mapInArrow(_named, "host string, duplicate long").groupBy("host")
     found = counted.agg(F.count("*").alias("documents"), F.sum("duplicate").alias("duplicates")).where("duplicates > 0")
-    listed = found.orderBy(F.desc("duplicates"), "host").limit(_MOST_HOSTS).collect()
+    listed = found.orderBy(F.desc("duplicates"), "host").limit(MOST_HOSTS).collect()
     return [Host(row["host"], row["documents"], row["duplicates"]) for row in listed]
 
 
@@ -67,12 +64,15 @@ def _named(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBat
 
 
 def warnings_of(members: DataFrame, sketches: DataFrame, most: int) -> list[str]:
-    """One for each cluster of at least so many documents, the largest first. `sketches`: (row, sketch) of kept rows."""
+    """One for each cluster of at least so many documents, the largest first, and not endlessly many.
+
+    `sketches`: (row, sketch) of kept rows.
+    """
     place = F.row_number().over(Window.partitionBy("leader").orderBy("row"))
-    some = members.where(F.col("cluster_size") >= most).withColumn("place", place).where(f"place <= {_LOOKED_AT}")
+    some = members.where(F.col("cluster_size") >= most).withColumn("place", place).where(f"place <= {LOOKED_AT}")
     some = some.join(sketches, "row", "left").select("leader", "row", "url", "cluster_size", "first.name", "sketch")
     said = some.groupBy("leader").applyInArrow(_warning, "leader long, size long, warning string")
-    listed = said.orderBy(F.desc("size"), "leader").limit(_MOST_WARNINGS).collect()
+    listed = said.orderBy(F.desc("size"), "leader").limit(MOST_WARNINGS).collect()
     return [row["warning"] for row in listed]
 
 

@@ -4,7 +4,6 @@ Clusters stand in the order of their first documents, and all else in the order 
 same files.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from neardup.evidence import RELATIONS
 from neardup.kernels.verifying import NEVER, likenesses, resemblances
 from neardup.offline.copies import LEVELS, Copies
+from neardup.offline.durable import replacing
 from neardup.offline.edges import Contained, Edges
 from neardup.offline.gathered import UNIQUE, Gathered
 from neardup.offline.grouping import first_of_each, sizes
@@ -128,16 +128,14 @@ def _write(
     path: Path, schema: pyarrow.Schema, order: NDArray[np.int64], batch: Callable[[NDArray[Any]], list[Any]]
 ) -> None:
     """Write the rows in that order, some at a time, whole or not at all."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
-            for rows in _pieces(order):
-                columns = zip(batch(rows), schema.types, strict=True)
-                arrays = [pyarrow.array(values, of_type) for values, of_type in columns]
-                writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    with (
+        replacing(path) as file,
+        pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for rows in _pieces(order):
+            columns = zip(batch(rows), schema.types, strict=True)
+            arrays = [pyarrow.array(values, of_type) for values, of_type in columns]
+            writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def _pieces(order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
