@@ -88,5 +88,12 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
 
 
 def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
-    """Whether the documents of two sketches meet in a bucket table, from the kept bytes of the values in each band."""
-    return bool(comparing.shared_bands(a, b, bands.k, bands.s))
+    """Whether the documents of two sketches meet in a bucket, from the kept bytes of the values in each band."""
+    return bool(comparing.shared_bands(a, b, bands.s, np.empty(bands.k, np.bool_)))
+
+
+def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
+    """Bit i is set if the documents of two sketches meet in a bucket of band i."""
+    shared = np.empty(bands.k, np.bool_)
+    comparing.shared_bands(a, b, bands.s, shared)
+    return int.from_bytes(np.packbits(shared, bitorder="little").tobytes(), "little")

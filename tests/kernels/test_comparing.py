@@ -67,4 +67,6 @@ def test_a_sketch_has_everything_in_common_with_itself(pair: tuple[naive.Sketch,
 def test_shared_bands(pair: tuple[naive.Sketch, naive.Sketch], s: int, data: st.DataObject) -> None:
     a, b = pair
     k = data.draw(st.integers(0, len(a[1]) // s))
-    assert comparing.shared_bands(packed(*a), packed(*b), k, s) == naive.shared_bands(a[1], b[1], k, s)
+    found, expected = np.ones(k, np.bool_), naive.shared_bands(a[1], b[1], k, s)
+    assert comparing.shared_bands(packed(*a), packed(*b), s, found) == sum(expected)
+    assert found.tolist() == expected

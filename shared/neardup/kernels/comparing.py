@@ -94,16 +94,17 @@ def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, 
 
 
 @njit(nogil=True, cache=True)
-def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], k: int, s: int) -> int:
-    """In how many of the first k groups of s MIPs bytes two sketches agree."""
+def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], s: int, out: NDArray[np.bool_]) -> int:
+    """out[i]: whether two sketches agree in the i-th group of s MIPs bytes. In how many they do."""
     shared = 0
-    for band in range(k):
+    for band in range(out.size):
         same = True
         for j in range(band * s, band * s + s):
             differing = (a[1 + j // _BYTES] ^ b[1 + j // _BYTES]) >> np.uint64(8 * (j % _BYTES))
             if differing & np.uint64(0xFF):
                 same = False
                 break
+        out[band] = same
         shared += same
     return shared
 
