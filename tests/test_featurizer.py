@@ -1,6 +1,6 @@
 """The featurizer: what it registers, where, in which order, and what it asks the shards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from neardup import featurizer, wire
 from neardup.errors import InvalidPage
 from neardup.featurizer import Featurizer
-from neardup.featurizing import Featurizing, Piece
+from neardup.featurizing import Featurizing, Lot
 from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
@@ -47,8 +47,10 @@ BAD = page(51, b'{"url": 7}')
 class InSmallPieces(Featurizing):
     """As if other processes had made them, seven records each."""
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
-        return [self.piece(records[start : start + 7], start) for start in range(0, len(records), 7)]
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+        for lot in super().lots(records, most):
+            starts = range(0, len(lot.records), 7)
+            yield Lot(lot.records, [self.piece(lot.records[start : start + 7], start) for start in starts])
 
 
 def made(

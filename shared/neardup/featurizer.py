@@ -4,7 +4,7 @@ Registrations are the first wave and probes the second, so that in every owner's
 before any message that mentions it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.document_columns import joined
-from neardup.featurizing import Piece
+from neardup.featurizing import Lot, Piece
 from neardup.log import Output, Record
 from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
@@ -30,8 +30,8 @@ _PROBE_BYTES: Final = 640 * 1024
 class Pieces(Protocol):
     """What makes documents of records: `Featurizing`, which reads pages, or what has read them before."""
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
-        """All records, in order."""
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+        """All records, in order, at most so many in a lot."""
 
 
 class Featurizer(Stage):
@@ -58,8 +58,8 @@ class Featurizer(Stage):
         first: list[Output] = []
         second: list[Output] = []
         rejected: list[Rejection] = []
-        for start in range(0, len(records), self._most_pages):
-            self._take(records[start : start + self._most_pages], first, second, rejected)
+        for lot in self._featurizing.lots(records, self._most_pages):
+            self._take(*lot, first, second, rejected)
         return Waves([first, second], rejected)
 
     def checkpoint(self) -> int:
@@ -67,10 +67,14 @@ class Featurizer(Stage):
         return self._next
 
     def _take(
-        self, records: Sequence[Record], first: list[Output], second: list[Output], rejected: list[Rejection]
+        self,
+        records: Sequence[Record],
+        pieces: Sequence[Piece],
+        first: list[Output],
+        second: list[Output],
+        rejected: list[Rejection],
     ) -> None:
         batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
-        pieces = self._featurizing.pieces(records)
         rejected += [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
         documents = joined([piece.documents for piece in pieces])
         bands = concatenated([piece.bands for piece in pieces])

@@ -21,6 +21,7 @@ LEAST_SAMPLED: Final = 8
 
 
 _MOST_SPOTS: Final = 255
+_WORD: Final = 64
 _COUNT: Final = np.uint64(0xFF)
 
 
@@ -89,11 +90,12 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
 
 def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
     """Whether the documents of two sketches meet in a bucket, from the kept bytes of the values in each band."""
-    return bool(comparing.shared_bands(a, b, bands.s, np.empty(bands.k, np.bool_)))
+    return bands_in_common(a, b, bands) != 0
 
 
 def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
     """Bit i is set if the documents of two sketches meet in a bucket of band i."""
-    shared = np.empty(bands.k, np.bool_)
-    comparing.shared_bands(a, b, bands.s, shared)
-    return int.from_bytes(np.packbits(shared, bitorder="little").tobytes(), "little")
+    shared = 0
+    for first in range(0, bands.k, _WORD):
+        shared |= int(comparing.shared_bands(a, b, first, min(first + _WORD, bands.k), bands.s)) << first
+    return shared
