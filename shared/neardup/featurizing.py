@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from neardup.document_columns import columns_of
 from neardup.errors import RecordError
 from neardup.flip_model import FlipModel
+from neardup.garbage import collect_seldom
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
 from neardup.page import canary_note, document_id, read_page
@@ -194,6 +195,7 @@ _own: Featurizing
 def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
     global _own
     _own = Featurizing(Signatures(choices, everything=False), model)
+    collect_seldom()
     # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
