@@ -342,10 +342,10 @@ def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
     return equal, len(left), len(right), len(left & right)
 
 
-def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> int:
-    """Of the first k groups of s values, those whose low bytes agree."""
+def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> list[bool]:
+    """Of the first k groups of s values, whether their low bytes agree."""
     low = [[value % 256 for value in values] for values in (a, b)]
-    return sum(low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k))
+    return [low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k)]
 
 
 def first_equal(values: Sequence[object]) -> list[int]:

@@ -18,6 +18,7 @@ from neardup.types import BatchId, Document, DocumentId, Kind
 from tests.fingerprints import words
 
 K = 3
+TABLES = 4
 Said = tuple[int, Kind, int, int | None]
 """A verdict in short: offset, kind, revision, offset of the page that it duplicates."""
 
@@ -36,8 +37,8 @@ class Desk:
         most_candidates: int = 1000,
     ) -> None:
         self.owner = Owner(
-            Directory(store), Joins(store), Canaries(store), number=number, owners=owners, k=K, bands=bands,
-            thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
+            Directory(store), Joins(store), Canaries(store), number=number, owners=owners, k=K, tables=TABLES,
+            bands=bands, thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
         )  # fmt: skip
         self.store = store
         self.out = Outbox()

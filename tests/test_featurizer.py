@@ -1,6 +1,6 @@
 """The featurizer: what it registers, where, in which order, and what it asks the shards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +13,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from neardup import featurizer, wire
-from neardup.document_columns import BATCH_BYTES
 from neardup.errors import InvalidPage
 from neardup.featurizer import Featurizer
-from neardup.featurizing import Featurizing, Piece
+from neardup.featurizing import Featurizing, Lot
 from neardup.flip_model import FlipModel, simulated_model
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
@@ -48,8 +47,10 @@ BAD = page(51, b'{"url": 7}')
 class InSmallPieces(Featurizing):
     """As if other processes had made them, seven records each."""
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
-        return [self.piece(records[start : start + 7], start) for start in range(0, len(records), 7)]
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+        for lot in super().lots(records, most):
+            starts = range(0, len(lot.records), 7)
+            yield Lot(lot.records, [self.piece(lot.records[start : start + 7], start) for start in starts])
 
 
 def made(
@@ -152,7 +153,7 @@ def test_the_expected_partitions_are_exactly_those_that_are_probed_for_an_owner(
 # Probes
 
 
-def test_every_table_and_band_is_asked_once_about_every_document() -> None:
+def test_every_table_is_asked_once_about_every_document_and_the_buckets_about_all_its_bands() -> None:
     plan, routing = plan_of(SETTINGS), Routing(plan_of(SETTINGS))
     signatures = {}
     for record in PAGES:
@@ -161,19 +162,20 @@ def test_every_table_and_band_is_asked_once_about_every_document() -> None:
         assert signature.sketches is not None
         signatures[signature.fingerprint.value] = signature.sketches
     asked: dict[int, list[int]] = {}
+    banded: list[tuple[int, int]] = []
     for partition, each in probed(made().process(PAGES)).items():
         place = routing.place_of(partition)
-        asked.setdefault(routing.table_number(partition), []).extend(each.fingerprints.tolist())
-        if place.is_band:
+        if place.table is None:
             assert each.keys is not None
-            keys = [int(signatures[fingerprint].bands[place.table]) for fingerprint in each.fingerprints.tolist()]
-            assert each.keys.tolist() == keys
-            assert set(routing.partitions_of_buckets(place.table, each.keys).tolist()) == {partition}
+            banded += zip(each.fingerprints.tolist(), each.keys.tolist(), strict=True)
+            assert set(routing.partitions_of_buckets(each.keys).tolist()) == {partition}
         else:
+            asked.setdefault(place.table, []).extend(each.fingerprints.tolist())
             assert each.keys is None
             permuted = plan.tables[place.table].keys_of(each.fingerprints)
             assert set(routing.partitions_of_keys(place.table, permuted).tolist()) == {partition}
-    assert sorted(asked) == list(range(len(plan.tables) + plan.bands))
+    assert sorted(banded) == sorted((each, key) for each, made in signatures.items() for key in made.bands.tolist())
+    assert sorted(asked) == list(range(len(plan.tables)))
     assert all(sorted(some) == sorted(signatures) for some in asked.values())
 
 
@@ -245,7 +247,7 @@ def test_records_in_one_piece_and_in_many_make_the_same_bytes(count: int, settin
 
 
 def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(featurizer, "_BATCH", 5)
+    monkeypatch.setattr(featurizer, "_PROBE_BYTES", 5 * 72)
     stage = made()
     waves = stage.process([*PAGES, SHORT, BAD])
     cut = [BatchId(0, 0, 4), BatchId(0, 5, 9), BatchId(0, 10, 51)]
@@ -263,12 +265,13 @@ def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.M
     assert (len(skipped(waves)), stage.checkpoint()) == (1, 52)
 
 
-def test_the_probes_of_a_whole_batch_are_below_half_a_megabyte() -> None:
-    count = featurizer._BATCH
-    assert count == 5000
-    column = np.zeros(count, np.uint64)
-    for probes in (Probes(BATCH, column, column), Probes(BATCH, column, None, np.zeros((count, 64), np.uint8))):
-        assert len(write_probes(probes, plan_of(SETTINGS).digest)) < BATCH_BYTES
+@pytest.mark.parametrize("bands", ["none", "18x7", "128x1"])
+def test_the_probes_of_a_whole_batch_are_far_below_a_megabyte(bands: str) -> None:
+    plan = plan_of(replace(SETTINGS, bands=bands, band_slice_bits=0))
+    count = made(replace(SETTINGS, bands=bands))._most_pages
+    column, keys = np.zeros(count, np.uint64), np.zeros(count * plan.bands, np.uint64)
+    for probes in (Probes(BATCH, keys, keys), Probes(BATCH, column, None, np.zeros((count, 64), np.uint8))):
+        assert len(write_probes(probes, plan.digest)) < featurizer._PROBE_BYTES + 1000
 
 
 @examples(max_examples=15)

@@ -46,7 +46,7 @@ def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -
 @pytest.fixture(scope="module")
 def pooled(records: list[MemoryRecord]) -> Iterator[list[Piece]]:
     featurizing = Featurizing(Signatures(), simulated_model(), processes=2)
-    yield featurizing.pieces(records)
+    yield [piece for lot in featurizing.lots(records, COUNT) for piece in lot.pieces]
     featurizing.close()
 
 
@@ -71,15 +71,30 @@ def test_what_is_no_page_is_named_by_its_place(pooled: list[Piece]) -> None:
     ]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[MemoryRecord], processes: int) -> None:
+    featurizing = Featurizing(Signatures(), None, processes)
+    most = PIECE + 5
+    lots = list(featurizing.lots(records, most))
+    featurizing.close()
+    assert [record for lot in lots for record in lot.records] == records
+    assert [len(lot.records) for lot in lots] == [*[most] * (COUNT // most), COUNT % most]
+    alone = Featurizing(Signatures(), None)
+    for lot in lots:
+        whole = alone.piece(lot.records)
+        assert [url for piece in lot.pieces for url in piece.documents["url"]] == whole.documents["url"]
+        assert [place for piece in lot.pieces for place, _ in piece.rejected] == [place for place, _ in whole.rejected]
+
+
 def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
     featurizing = Featurizing(Signatures(), None, processes=2)
-    [piece] = featurizing.pieces(records[:PIECE])
+    [(_, [piece])] = featurizing.lots(records[:PIECE], PIECE)
     assert featurizing._pool is None
     assert piece.levels is None
     assert piece.bands.shape == (len(piece.documents["url"]), 18)
 
 
 def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:
-    [piece] = Featurizing(Signatures(), simulated_model()).pieces(records[-1:])
+    [(_, [piece])] = Featurizing(Signatures(), simulated_model()).lots(records[-1:], 1)
     assert piece.bands.shape == (0, 18)
     assert len(piece.documents["url"]) == 0

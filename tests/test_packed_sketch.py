@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from neardup.bands import Filter
 from neardup.kernels import comparing
-from neardup.packed_sketch import LEAST_SAMPLED, compare, is_packed, pack_sketch, sample_values, shares_band
+from neardup.packed_sketch import (
+    LEAST_SAMPLED,
+    bands_in_common,
+    compare,
+    is_packed,
+    pack_sketch,
+    sample_values,
+    shares_band,
+)
 from neardup.signature import KEPT, Choices, Signatures
 from neardup.sketch import mips_of, sample_of
 from neardup.types import Page
@@ -132,6 +140,8 @@ def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> No
     for a, b in combinations(sketches, 2):
         meet = (a.bands == b.bands).any()
         assert shares_band(pack_sketch(a), pack_sketch(b), signatures.choices.bands) == meet
+        shared = bands_in_common(pack_sketch(a), pack_sketch(b), signatures.choices.bands)
+        assert [band for band in range(64) if shared >> band & 1] == (a.bands == b.bands).nonzero()[0].tolist()
         met += meet
     assert 0 < met < 66
 

@@ -127,5 +127,5 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
 
 async def test_topics_of_other_settings_are_refused(kafka_settings: Settings, tmp_path: Path) -> None:
     await KafkaLog(kafka_settings).create_topics(topic_specs(kafka_settings))
-    with pytest.raises(TopicMismatch, match="expected 56 partitions, got 28: use the settings that it was made with"):
+    with pytest.raises(TopicMismatch, match="expected 22 partitions, got 12: use the settings that it was made with"):
         await reshard(replace(kafka_settings, slice_bits=1, band_slice_bits=1, owners=2), tmp_path)

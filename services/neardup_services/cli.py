@@ -11,6 +11,7 @@ from rich.table import Table
 import neardup
 from neardup.deployment import SERVICES
 from neardup.errors import NeardupError
+from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
@@ -74,6 +75,7 @@ def worker(name: str) -> None:
     running = faust.Worker(
         app, quiet=True, loglevel=settings.log_level, logging_config=logging_config(settings), redirect_stdouts=False
     )
+    collect_seldom()
     running.execute_from_commandline()
 
 

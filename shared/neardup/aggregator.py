@@ -123,6 +123,7 @@ class Aggregator(Stage):
             number=self._partition,
             owners=self._settings.owners,
             k=self._plan.k,
+            tables=len(self._plan.tables),
             bands=self._choices.bands if self._plan.bands else None,
             thresholds=Thresholds.of(self._settings),
             most_variants=self._settings.variants,

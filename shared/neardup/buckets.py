@@ -20,7 +20,7 @@ from neardup.pair_runs import PairMerge, PairRun
 from neardup.recent_pairs import RecentPairs
 
 COMMON: Final = 1000
-RECENT: Final = 1 << 13
+RECENT: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class Match(NamedTuple):
     """An earlier document that a document duplicates.
 
     `group` is the first of the group that it belongs to, as far as its owner knew; `found_by` has bit i set
-    when shard table i found the pair (bands after the permuted tables).
+    when permuted table i found the pair; after the tables, a bit for every band in which they met.
     """
 
     id: DocumentId

@@ -4,7 +4,7 @@ Registrations are the first wave and probes the second, so that in every owner's
 before any message that mentions it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.document_columns import joined
-from neardup.featurizing import Piece
+from neardup.featurizing import Lot, Piece
 from neardup.log import Output, Record
 from neardup.owners import owners_among, rows_by_owner
 from neardup.plan import Plan
@@ -23,15 +23,15 @@ from neardup.stage import Rejection, Stage, Waves
 from neardup.topics import Topics
 from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
-_BATCH: Final = 5000
-"""Pages in a batch: its probes of a table are then below half a megabyte, whatever a poll brought."""
+_PROBE_BYTES: Final = 640 * 1024
+"""Of a batch's probes for one partition, whatever a poll brought: far less than a broker takes."""
 
 
 class Pieces(Protocol):
     """What makes documents of records: `Featurizing`, which reads pages, or what has read them before."""
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
-        """All records, in order."""
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+        """All records, in order, at most so many in a lot."""
 
 
 class Featurizer(Stage):
@@ -45,6 +45,7 @@ class Featurizer(Stage):
         self._routing = Routing(plan)
         self._topics = topics
         self._owners = owners
+        self._most_pages = _PROBE_BYTES // _bytes_of_probes(plan)
         self._next = 0
 
     def open(self, directory: Path) -> int | None:
@@ -57,8 +58,8 @@ class Featurizer(Stage):
         first: list[Output] = []
         second: list[Output] = []
         rejected: list[Rejection] = []
-        for start in range(0, len(records), _BATCH):
-            self._take(records[start : start + _BATCH], first, second, rejected)
+        for lot in self._featurizing.lots(records, self._most_pages):
+            self._take(*lot, first, second, rejected)
         return Waves([first, second], rejected)
 
     def checkpoint(self) -> int:
@@ -66,10 +67,14 @@ class Featurizer(Stage):
         return self._next
 
     def _take(
-        self, records: Sequence[Record], first: list[Output], second: list[Output], rejected: list[Rejection]
+        self,
+        records: Sequence[Record],
+        pieces: Sequence[Piece],
+        first: list[Output],
+        second: list[Output],
+        rejected: list[Rejection],
     ) -> None:
         batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
-        pieces = self._featurizing.pieces(records)
         rejected += [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
         documents = joined([piece.documents for piece in pieces])
         bands = concatenated([piece.bands for piece in pieces])
@@ -100,10 +105,12 @@ class Featurizer(Stage):
             for partition, chosen in _grouped(self._routing.partitions_of_keys(number, keys)):
                 own_levels = None if levels is None else levels[chosen]
                 probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels, is_canary[chosen])
-        for band in range(self._plan.bands):
-            column = np.ascontiguousarray(bands[:, band])
-            for partition, chosen in _grouped(self._routing.partitions_of_buckets(band, column)):
-                probes[partition] = Probes(batch, fingerprints[chosen], column[chosen], None, is_canary[chosen])
+        if self._plan.bands:
+            # A page after the other, with all its bands.
+            keys, rows = bands.ravel(), np.repeat(np.arange(fingerprints.size), bands.shape[1])
+            for partition, chosen in _grouped(self._routing.partitions_of_buckets(keys)):
+                of_page = rows[chosen]
+                probes[partition] = Probes(batch, fingerprints[of_page], keys[chosen], None, is_canary[of_page])
         return probes
 
     def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:
@@ -112,7 +119,7 @@ class Featurizer(Stage):
         expected: dict[int, list[int]] = {owner: [] for owner, _ in rows}
         for partition, probe in sorted(probes.items()):
             # A table that is not cut into slices is asked about every document.
-            is_whole = probe.fingerprints.size == fingerprints.size
+            is_whole = probe.keys is None and probe.fingerprints.size == fingerprints.size
             for owner in expected if is_whole else owners_among(probe.fingerprints, self._owners):
                 expected[owner].append(partition)
         everything = range(fingerprints.size)
@@ -137,6 +144,11 @@ class Featurizer(Stage):
             for owner, some in sorted(by_owner.items())
             for message in write_skipped(some)
         ]
+
+
+def _bytes_of_probes(plan: Plan) -> int:
+    """Of a page, at most, for one partition: a fingerprint with its levels, or one with a key for each band."""
+    return max(8 + 64, 16 * plan.bands)
 
 
 def _grouped(partitions: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64] | slice]]:

@@ -9,10 +9,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from neardup.document_columns import columns_of
 from neardup.errors import RecordError
 from neardup.flip_model import FlipModel
+from neardup.garbage import collect_seldom
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
 from neardup.page import canary_note, document_id, read_page
@@ -30,6 +31,8 @@ from neardup.types import Document, SkippedPage
 PIECE: Final = 64
 """Pages that a process takes at once."""
 _ON_THE_SPOT: Final = PIECE
+_LOT: Final = 8 * PIECE
+"""Pages that come back together from other processes: while they are sent on, the next ones are made."""
 _WATCH_SECONDS: Final = 2.0
 
 
@@ -45,6 +48,13 @@ class Piece:
     levels: NDArray[np.uint8] | None
     skipped: list[SkippedPage]
     rejected: list[tuple[int, RecordError]]
+
+
+class Lot(NamedTuple):
+    """Some records and their pieces; the places of those that were rejected count from the first of these records."""
+
+    records: Sequence[Record]
+    pieces: list[Piece]
 
 
 class RawRecord(NamedTuple):
@@ -100,13 +110,21 @@ class Featurizing:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
-        """All records, in order."""
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+        """All records, in order, at most so many in a lot."""
         if self._processes == 1 or len(records) <= _ON_THE_SPOT:
-            return [self.piece(records)]
-        starts = range(0, len(records), PIECE)
-        parcels = [Parcel.of(records[start : start + PIECE]) for start in starts]
-        return list(self._started().map(_piece, parcels, starts))
+            for some in _cut(records, most):
+                yield Lot(some, [self.piece(some)])
+            return
+        lots = list(_cut(records, min(most, _LOT)))
+        # All are handed over before the first is waited for.
+        made = self._started().map(
+            _piece,
+            (Parcel.of(some) for lot in lots for some in _cut(lot, PIECE)),
+            (start for lot in lots for start in range(0, len(lot), PIECE)),
+        )
+        for lot in lots:
+            yield Lot(lot, list(islice(made, -(-len(lot) // PIECE))))
 
     def piece(self, records: Sequence[Record], start: int = 0) -> Piece:
         """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
@@ -177,6 +195,7 @@ _own: Featurizing
 def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
     global _own
     _own = Featurizing(Signatures(choices, everything=False), model)
+    collect_seldom()
     # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -191,6 +210,10 @@ def _end_with(parent: int) -> None:
 
 def _piece(parcel: Parcel, start: int) -> Piece:
     return _own.piece(parcel.unpacked(), start)
+
+
+def _cut(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
+    return (records[start : start + size] for start in range(0, len(records), size))
 
 
 def _without_value(record: Record) -> RawRecord:

@@ -1,4 +1,4 @@
-"""What a shard partition holds: a slice of a permuted table, or of a bucket table, behind one face."""
+"""What a shard partition holds: a slice of a permuted table, or of the buckets, behind one face."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -157,7 +157,7 @@ class Permuted(Holder):
 
 
 class Buckets(Holder):
-    """A slice of a bucket table."""
+    """A slice of the buckets of all bands."""
 
     def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
         super().__init__(settings, plan, partition)
@@ -173,7 +173,8 @@ class Buckets(Holder):
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = concatenated([each.keys for each in probes if each.keys is not None])
         matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), asks_of(probes))
-        return fingerprints[matches.query], matches.fingerprint
+        # Two pages that share several bands meet in as many buckets.
+        return _distinct(fingerprints[matches.query], matches.fingerprint)
 
     def contents(self) -> Iterator[SeedKeys]:
         for keys, fingerprints, epoch in self._table.pairs():
@@ -194,3 +195,13 @@ class Buckets(Holder):
 
     def measure(self) -> None:
         self._report(self._table.counts, len(self._table), self._table.nbytes, self._table.run_count)
+
+
+def _distinct(query: NDArray[np.uint64], found: NDArray[np.uint64]) -> Pairs:
+    if not query.size:
+        return query, found
+    order = np.lexsort((found, query))
+    query, found = query[order], found[order]
+    is_new = np.ones(query.size, bool)
+    is_new[1:] = (query[1:] != query[:-1]) | (found[1:] != found[:-1])
+    return query[is_new], found[is_new]

@@ -21,7 +21,7 @@ from neardup.document_batches import Settled
 from neardup.evidence import Match, better, match
 from neardup.joins import Joins, Waiting
 from neardup.owners import owner_of
-from neardup.packed_sketch import shares_band
+from neardup.packed_sketch import bands_in_common, shares_band
 from neardup.questions import Evidence, Question
 from neardup.types import BatchId, Document, DocumentId, Kind, Relation, SkippedPage
 
@@ -64,6 +64,7 @@ class Owner:
         number: int,
         owners: int,
         k: int,
+        tables: int,
         bands: Filter | None,
         thresholds: Thresholds,
         most_variants: int,
@@ -75,6 +76,7 @@ class Owner:
         self._number = number
         self._owners = owners
         self._k = k
+        self._buckets = 1 << tables
         self._bands = bands
         self._thresholds = thresholds
         self._most_variants = most_variants
@@ -229,6 +231,10 @@ class Owner:
         """Compare both ways by order: the earlier one comes back as a match, the later one learns."""
         if known.document.id == document.id or not self._are_candidates(document, known.document):
             return None
+        if self._bands is not None and found_by & self._buckets:
+            # The shard said that they met in some bucket; from their sketches it is known in which.
+            shared = bands_in_common(document.sketch, known.document.sketch, self._bands)
+            found_by = found_by & self._buckets - 1 | shared * self._buckets
         if known.document.id < document.id:
             return self._match(document, known, found_by)
         self._learn(known, match(known.document, document, self._thresholds, found_by=found_by), outbox)
@@ -237,7 +243,7 @@ class Owner:
     def _are_candidates(self, a: Document, b: Document) -> bool:
         """Whether the tables let these two documents meet.
 
-        A bucket table finds the fingerprint of a document that shares a band. Another document with that fingerprint
+        A bucket has the fingerprint of a document that shares a band. Another document with that fingerprint
         need not share it; whether it is compared must not depend on which of the two was known first.
         """
         if (a.fingerprint ^ b.fingerprint).bit_count() <= self._k:

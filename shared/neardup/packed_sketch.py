@@ -20,6 +20,7 @@ LEAST_SAMPLED: Final = 8
 
 
 _MOST_SPOTS: Final = 255
+_WORD: Final = 64
 _COUNT: Final = np.uint64(0xFF)
 
 
@@ -81,5 +82,13 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
 
 
 def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
-    """Whether the documents of two sketches meet in a bucket table, from the kept bytes of the values in each band."""
-    return bool(comparing.shared_bands(a, b, bands.k, bands.s))
+    """Whether the documents of two sketches meet in a bucket, from the kept bytes of the values in each band."""
+    return bands_in_common(a, b, bands) != 0
+
+
+def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
+    """Bit i is set if the documents of two sketches meet in a bucket of band i."""
+    shared = 0
+    for first in range(0, bands.k, _WORD):
+        shared |= int(comparing.shared_bands(a, b, first, min(first + _WORD, bands.k), bands.s)) << first
+    return shared

@@ -17,7 +17,8 @@ from neardup.errors import CorruptState, SettingsError, WrongState
 from neardup.table import BITS, Table
 
 MAGIC: Final = "neardup plan"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Goes up when the same fields come to mean other partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,8 @@ class Plan:
     """What the fingerprint tables are. Raises SettingsError when the fields do not fit together.
 
     `splits` are the blocks at each level of the exact search; `header_bits` above 0 takes one PSM table with that
-    header instead. `bands` bucket tables stand after them. A table has 2^slice_bits slices, a bucket table
-    2^band_slice_bits.
+    header instead. A table has 2^slice_bits slices. The buckets of all `bands` stand after them, in 2^band_slice_bits
+    slices.
     """
 
     signature_version: str
@@ -65,13 +66,13 @@ class Plan:
 
     @property
     def partitions(self) -> int:
-        """Shard partitions: tables times slices, and bands times theirs."""
-        return (len(self.tables) << self.slice_bits) + (self.bands << self.band_slice_bits)
+        """Shard partitions: tables times slices, and the slices of the buckets."""
+        return (len(self.tables) << self.slice_bits) + ((self.bands > 0) << self.band_slice_bits)
 
     @cached_property
     def digest(self) -> str:
         """Names the plan in snapshots and file names."""
-        return hashlib.sha256(_canonical(asdict(self))).hexdigest()[:32]
+        return hashlib.sha256(_canonical({"version": VERSION, **asdict(self)})).hexdigest()[:32]
 
     def require(self, other: "Plan", where: str) -> None:
         """Raise WrongState unless `other`, found at `where`, is this plan."""

@@ -81,9 +81,9 @@ class Resharding:
         """What an old shard partition holds, for the new ones that its keys fall into."""
         place = Routing(self.old.plan).place_of(partition)
         for seed in shard.contents():
-            if place.is_band:
+            if place.table is None:
                 assert seed.keys is not None
-                places = self._routing.partitions_of_buckets(place.table, seed.keys)
+                places = self._routing.partitions_of_buckets(seed.keys)
             else:
                 keys = self.new.plan.tables[place.table].keys_of(seed.fingerprints)
                 places = self._routing.partitions_of_keys(place.table, keys)

@@ -51,10 +51,10 @@ def reshard_state(state: Path, resharding: Resharding, *, told: Callable[[str], 
     _remove(state, resharding.new)
     _reshard_owner(state, resharding)
     told("owner 0: its directory")
-    routing, old = Routing(resharding.old.plan), resharding.old.plan
-    for table in range(len(old.tables) + old.bands):
+    old = resharding.old.plan
+    for table in (*range(len(old.tables)), *([None] if old.bands else [])):
         keys = _reshard_table(state, resharding, table)
-        told(f"{routing.names(1 << table)[0]}: {keys:,} keys")
+        told(f"{'bands' if table is None else f'simhash/{table}'}: {keys:,} keys")
     write_progress(
         state, replace(progress, plan=resharding.new.plan.digest, generation=resharding.new.settings.generation)
     )
@@ -70,8 +70,8 @@ def _reshard_owner(state: Path, resharding: Resharding) -> None:
         owner.close()
 
 
-def _reshard_table(state: Path, resharding: Resharding, table: int) -> int:
-    """All slices of one table; the keys that it held."""
+def _reshard_table(state: Path, resharding: Resharding, table: int | None) -> int:
+    """All slices of one table, or of the buckets; the keys that it held."""
     places = Routing(resharding.new.plan).partitions_of_table(table)
     held = 0
 

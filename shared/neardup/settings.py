@@ -160,10 +160,10 @@ class Settings:
     bands: str = _setting(
         "18x7",
         Check("bands and values in each, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
-        "bands of the sketch, a bucket table each, and how many values are in one",
+        "bands of the sketch, whose keys have buckets, and how many values are in one",
     )
     spots: bool = _setting(False, _YES_OR_NO, "keep spot signatures in sketches, for the offline pass")
-    band_slice_bits: int = _setting(0, _whole(0, 16), "a bucket table is cut into 2^this shard partitions")
+    band_slice_bits: int = _setting(1, _whole(0, 16), "the buckets of all bands are cut into 2^this shard partitions")
     codec: str = _setting("plain", _choice("plain", "elias-fano", "huffman"), "of the runs of a table")
     most_matches: int = _setting(1000, _whole(1, 10**6), "of a fingerprint in a table, the nearest are kept")
     common_bucket: int = _setting(1000, _whole(2, 10**6), "documents in a bucket from which on it is ignored")

@@ -47,9 +47,9 @@ class Shard(Stage):
         self._plan = plan
         self._partition = partition
         place = Routing(plan).place_of(partition)
-        self._is_band = place.is_band
+        self._has_buckets = place.table is None
         self._holder: Holder
-        if place.is_band:
+        if place.table is None:
             self._holder = Buckets(settings, plan, partition)
         else:
             self._holder = Permuted(settings, plan, partition, plan.tables[place.table], psm)
@@ -110,8 +110,8 @@ class Shard(Stage):
             stop_at_retired(body, self._generation)
         if kind == "seed-keys":
             seed = read_seed_keys(body, self._plan.digest)
-            if (seed.keys is not None) != self._is_band:
-                raise Corrupt(f"expected seeds {'with' if self._is_band else 'without'} keys, got the other kind")
+            if (seed.keys is not None) != self._has_buckets:
+                raise Corrupt(f"expected seeds {'with' if self._has_buckets else 'without'} keys, got the other kind")
             return seed
         return read_probes(body, self._plan.digest)
 

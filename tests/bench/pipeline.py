@@ -21,6 +21,7 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from neardup.embedded import Embedded
+from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
 from neardup.page import write_page
 from neardup.sample import sample_crawl
@@ -47,6 +48,7 @@ def run(*, full: bool) -> list[Result]:
     pages = [made.page for made in sample_crawl(count, seed=3, mean_bytes=MEAN_BYTES)]
     about = f"{count:,} pages of {sum(len(page.content) for page in pages) // count:,} bytes"
     settings = Settings()
+    collect_seldom()  # as all commands that work through a stream
     alone = _featurize_alone(settings, pages[: count // 4])
     embedded = asyncio.run(_embedded(settings, pages))
     cores = os.cpu_count() or 1

@@ -67,4 +67,7 @@ def test_a_sketch_has_everything_in_common_with_itself(pair: tuple[naive.Sketch,
 def test_shared_bands(pair: tuple[naive.Sketch, naive.Sketch], s: int, data: st.DataObject) -> None:
     a, b = pair
     k = data.draw(st.integers(0, len(a[1]) // s))
-    assert comparing.shared_bands(packed(*a), packed(*b), k, s) == naive.shared_bands(a[1], b[1], k, s)
+    first = data.draw(st.integers(max(0, k - 64), k))
+    found = int(comparing.shared_bands(packed(*a), packed(*b), first, k, s))
+    assert [found >> bit & 1 == 1 for bit in range(k - first)] == naive.shared_bands(a[1], b[1], k, s)[first:]
+    assert found >> (k - first) == 0

@@ -38,7 +38,7 @@ class Cost:
 
     @property
     def bytes_per_page(self) -> float:
-        """A fingerprint in every table, a key and a fingerprint in every bucket table, and the sketch."""
+        """A fingerprint in every table, a key and a fingerprint in a bucket for every band, and the sketch."""
         return 8 * self.tables + 16 * self.bands + self.sketch_bytes
 
     @classmethod

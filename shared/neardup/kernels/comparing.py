@@ -94,17 +94,18 @@ def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, 
 
 
 @njit(nogil=True, cache=True)
-def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], k: int, s: int) -> int:
-    """In how many of the first k groups of s MIPs bytes two sketches agree."""
-    shared = 0
-    for band in range(k):
+def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], first: int, end: int, s: int) -> np.uint64:
+    """Bit i: whether two sketches agree in group first + i of s MIPs bytes; of the groups before `end`, at most 64."""
+    shared = np.uint64(0)
+    for band in range(first, end):
         same = True
         for j in range(band * s, band * s + s):
             differing = (a[1 + j // _BYTES] ^ b[1 + j // _BYTES]) >> np.uint64(8 * (j % _BYTES))
             if differing & np.uint64(0xFF):
                 same = False
                 break
-        shared += same
+        if same:
+            shared |= np.uint64(1) << np.uint64(band - first)
     return shared
 
 

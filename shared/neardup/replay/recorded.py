@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neardup.document_columns import columns_of
 from neardup.errors import SettingsError, WrongState
-from neardup.featurizing import Piece
+from neardup.featurizing import Lot, Piece
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
 from neardup.offline.copies import find_copies
@@ -74,12 +74,17 @@ class Recorded:
             places = range(start, min(start + size, len(times)))
             yield [MemoryRecord("", 0, place, times[place], None, None, ()) for place in places]
 
-    def pieces(self, records: Sequence[Record]) -> list[Piece]:
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
         """The documents of these places: of one partition, so that the place is the name."""
+        for start in range(0, len(records), most):
+            some = records[start : start + most]
+            yield Lot(some, [self._piece(some)])
+
+    def _piece(self, records: Sequence[Record]) -> Piece:
         documents = [self._document(record.offset) for record in records]
         bands = [self._bands.keys(mips_bytes(each.sketch)) for each in documents]
         keys = np.array(bands, np.uint64).reshape(len(documents), self._bands.k)
-        return [Piece(columns_of(documents), keys, None, [], [])]
+        return Piece(columns_of(documents), keys, None, [], [])
 
     def _document(self, place: int) -> Document:
         corpus = self._corpus
