@@ -272,3 +272,22 @@ def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_pat
         assert directory.documents == 2
         store.delete(b"T")
         assert Directory(store).documents == 2
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_seed_that_is_said_again_changes_nothing_that_was_learned_since(tmp_path: Path, saved: bool) -> None:
+    with opened(tmp_path / "old") as (_, old):
+        old.add(Known(made(0)))
+        old.flush()
+        seeds = [entry for _, entry in old.entries()]
+    with opened(tmp_path / "new") as (_, new):
+        new.restore(seeds)
+        [known] = new.variants(made(0).fingerprint)
+        known.kind = Kind.UNIQUE
+        new.touch(made(0).fingerprint)
+        if saved:
+            new.flush()
+        new.restore(seeds)
+        new.flush()
+        assert [each.kind for each in new.variants(made(0).fingerprint)] == [Kind.UNIQUE]
+        assert new.documents == 1

@@ -174,13 +174,19 @@ class Directory:
             yield mine[0], Entry(key, packed)
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take entries over from another directory. They must have passed `check_entry`; repeats change nothing."""
+        """Take entries over from another directory. They must have passed `check_entry`.
+
+        What is here already stays: it is the same, said again, and may know more by now.
+        """
         for key, value in entries:
-            if key[:1] == b"U" and self._store.get(key) is None:
-                self.documents += 1
             if key[:1] == b"F":
-                self._let_go(int.from_bytes(key[1:], "big"))
-            self._store.put(key, value)
+                fingerprint = int.from_bytes(key[1:], "big")
+                if fingerprint in self._touched:
+                    continue
+                self._let_go(fingerprint)
+            if self._store.get(key) is None:
+                self._store.put(key, value)
+                self.documents += key[:1] == b"U"
 
     def flush(self) -> None:
         """Pack what was touched into the store, to be saved with it, and let go of what is too much for memory."""
