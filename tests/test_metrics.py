@@ -52,11 +52,12 @@ def test_gauges_of_a_partition_end_with_its_stage(tmp_path: Path) -> None:
     stream = Wired(SETTINGS, tmp_path)
     stream.take([page(0, text_of(1)), page(1, text_of(1)), page(2, text_of(2))])
     assert value("neardup_directory_documents", partition="0") == 3
-    assert value("neardup_slice_keys", partition="0") == 2
-    names = ("slice_keys", "slice_bytes", "slice_runs", "directory_documents", "pending_documents", "pending_batches")
+    assert value("neardup_slice_keys", partition="0", table="simhash") == 2
+    names = ("slice_bytes", "slice_runs", "directory_documents", "pending_documents", "pending_batches")
     assert all(REGISTRY.get_sample_value(f"neardup_{name}", {"partition": "0"}) is not None for name in names)
     stream.close()
     assert [REGISTRY.get_sample_value(f"neardup_{name}", {"partition": "0"}) for name in names] == [None] * len(names)
+    assert REGISTRY.get_sample_value("neardup_slice_keys", {"partition": "0", "table": "simhash"}) is None
 
 
 @pytest.mark.parametrize("service", SERVICES)

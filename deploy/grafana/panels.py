@@ -210,9 +210,9 @@ SHARDS = [
     Panel("Keys", "Per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
     Panel(
         "Skew",
-        "The largest slice against the average one.",
+        "The largest slice against the average one of such a table.",
         "none",
-        {"largest": "max(neardup_slice_keys) / avg(neardup_slice_keys > 0)"},
+        {"{{table}}": "max by (table) (neardup_slice_keys) / avg by (table) (neardup_slice_keys > 0)"},
     ),
     Panel("Bytes of slices", "Per worker.", "bytes", {"{{instance}}": "sum by (instance) (neardup_slice_bytes)"}),
     Panel(

@@ -147,6 +147,9 @@ class Aggregator(Stage):
         self._owner.joins.flush()
         self._owner.canaries.flush()
         self._store.save(self._next)
+        # Here, because RocksDB takes longer to say it than a small batch takes.
+        cached = self._owner.directory.cached_bytes + self._store.cached_bytes
+        metrics.OWNER_CACHE_BYTES.labels(str(self._partition)).set(cached)
         return self._next
 
     def close(self) -> None:
@@ -273,7 +276,6 @@ class Aggregator(Stage):
         metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
         metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
-        metrics.OWNER_CACHE_BYTES.labels(partition).set(self._owner.directory.cached_bytes + self._store.cached_bytes)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
 

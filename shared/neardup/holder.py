@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,23 @@ _SEED_KEYS: Final = 32_000
 """In a seed: 512 KB at most, with the keys of a bucket table."""
 # Looked up once: finding a metric by its labels takes longer than counting.
 _EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
-_GAUGES: Final = (metrics.SLICE_KEYS, metrics.SLICE_BYTES, metrics.SLICE_RUNS)
+_GAUGES: Final = (metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 class Holder(ABC):
     """Remembers fingerprints and finds those that are near. Time is that of the records, in milliseconds."""
 
+    table_name: ClassVar[str]
+    """As verdicts begin the names of what found a page."""
+
     def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
         self._plan = plan
         self._partition = partition
         self._ttl = settings.ttl_hours * _HOUR
         self._reported: dict[str, int] = {}
-        self._keys, self._bytes, self._runs = (gauge.labels(str(partition)) for gauge in _GAUGES)
+        self._keys = metrics.SLICE_KEYS.labels(str(partition), self.table_name)
+        self._bytes, self._runs = (gauge.labels(str(partition)) for gauge in _GAUGES)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -81,6 +85,7 @@ class Holder(ABC):
     def close(self) -> None:
         """Report nothing any more."""
         metrics.withdraw((str(self._partition),), *_GAUGES)
+        metrics.withdraw((str(self._partition), self.table_name), metrics.SLICE_KEYS)
 
     def epoch_of(self, timestamp: int) -> int:
         """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
@@ -106,6 +111,8 @@ class Holder(ABC):
 
 class Permuted(Holder):
     """A slice of a permuted table; with `psm`, of the one table of the probabilistic search."""
+
+    table_name = "simhash"
 
     def __init__(self, settings: Settings, plan: Plan, partition: int, table: Table, psm: Psm | None) -> None:
         super().__init__(settings, plan, partition)
@@ -158,6 +165,8 @@ class Permuted(Holder):
 
 class Buckets(Holder):
     """A slice of the buckets of all bands."""
+
+    table_name = "bands"
 
     def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
         super().__init__(settings, plan, partition)

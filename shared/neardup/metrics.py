@@ -96,7 +96,11 @@ OWNER_CACHE_BYTES = Gauge(
     "Memory that an owner's caches take: documents, and RocksDB's buffers, blocks, filters.",
     ["partition"],
 )
-SLICE_KEYS = Gauge("neardup_slice_keys", "Keys that a shard partition holds.", ["partition"])
+SLICE_KEYS = Gauge(
+    "neardup_slice_keys",
+    "Keys that a shard partition holds: fingerprints (simhash) or bucket keys (bands), of which a page has several.",
+    ["partition", "table"],
+)
 SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs that a shard partition holds.", ["partition"])
 SLICE_RUNS = Gauge("neardup_slice_runs", "Sorted runs of a shard partition; a probe looks into each.", ["partition"])
 SLICE_EVENTS = Counter(
