@@ -1,4 +1,4 @@
-"""The README cannot rot: what it names exists, and what exists is named."""
+"""README and reference cannot rot: what they name exists, and what exists is named."""
 
 import re
 import subprocess
@@ -16,6 +16,8 @@ from neardup_services.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+REFERENCE = (ROOT / "deploy" / "docs" / "REFERENCE.md").read_text()
+TOLD = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "deploy").rglob("*.md")))}
 # Steer the tests, not the product.
 TEST_VARIABLES = {"NEARDUP_REQUIRE_REAL_BROKER", "NEARDUP_KAFKA_VERSION"}
 
@@ -38,19 +40,20 @@ def metric_names() -> set[str]:
     return found
 
 
-def test_every_setting_is_in_the_readme_with_its_default_and_meaning() -> None:
+def test_every_setting_is_in_the_reference_with_its_default_and_meaning() -> None:
     for variable, value, about in Settings().describe():
         default = f"`{value}`" if value else ""
-        assert f"| `{variable}` | {default} | {about} |" in README
+        assert f"| `{variable}` | {default} | {about} |" in REFERENCE
 
 
-def test_every_variable_in_the_readme_exists() -> None:
+@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+def test_every_variable_that_is_named_exists(path: Path) -> None:
     known = {variable for variable, _, _ in Settings().describe()} | {FILE_VARIABLE} | TEST_VARIABLES
-    assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", README)) <= known
+    assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", TOLD[path])) <= known
 
 
-def test_every_metric_is_in_the_readme_and_the_other_way_round() -> None:
-    documented = set(re.findall(r"^\| `(neardup_\w+)` \|", README, re.MULTILINE))
+def test_every_metric_is_in_the_reference_and_the_other_way_round() -> None:
+    documented = set(re.findall(r"^\| `(neardup_\w+)` \|", REFERENCE, re.MULTILINE))
     assert documented == metric_names()
 
 
@@ -62,10 +65,11 @@ def test_every_command_is_in_the_readme_and_has_help() -> None:
             assert not isinstance(parameter, click.Option) or parameter.help, f"{path} {parameter.name}"
 
 
-def test_every_command_in_the_readme_exists() -> None:
+@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+def test_every_command_that_is_named_exists(path: Path) -> None:
     known = {path for path, _ in commands()}
-    for found in re.findall(r"`(neardup [a-z][a-z -]*[a-z])", README):
-        assert any(found == path or found.startswith(path + " ") for path in known), found
+    for found in re.findall(r"`(neardup [a-z][a-z -]*[a-z])", TOLD[path]):
+        assert any(found == each or found.startswith(each + " ") for each in known), found
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "faults", "soak", "lint", "bench", "up", "down", "broker", "lock"])
@@ -74,6 +78,15 @@ def test_every_make_target_is_in_the_readme_and_in_make_help(target: str) -> Non
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert re.search(rf"^#   make {target} ", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", TOLD[path]):
+        assert (path.parent / link).exists(), link
+    for anchor in re.findall(r"\]\(#([^)]+)\)", TOLD[path]):
+        heads = re.findall(r"^#+ (.+)$", TOLD[path], re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}, anchor
 
 
 def test_every_path_in_the_code_map_exists() -> None:
