@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 PAGES = 120
 
 
-async def test_a_pass_says_clusters_and_overturns_a_verdict(deployment: Deployment) -> None:
+async def test_a_pass_says_clusters_overturns_a_verdict_and_forgets(deployment: Deployment) -> None:
     deployment.settings = settings = replace(deployment.settings, recluster_seconds=3, corpus_seconds=0)
     assert deployment.neardup("topics", "create").returncode == 0
     services = ("featurizer", "shard", "aggregator", "recluster")
@@ -71,5 +71,14 @@ async def test_a_pass_says_clusters_and_overturns_a_verdict(deployment: Deployme
     assert 'neardup_passes_total{result="done"}' in metrics
     (overturned,) = re.findall(r"^neardup_overturned_verdicts_total (\d+)", metrics, re.MULTILINE)
     assert int(overturned) >= 1
+
+    # What was forgotten is in no results, and what was contained in it stands for itself again.
+    assert deployment.neardup("forget", whole.url).returncode == 0
+    async with asyncio.timeout(90):
+        while workers["recluster"].get(f"/api/lookup?url={quote(whole.url, safe='')}")[0] != 404:
+            await asyncio.sleep(0.5)
+        while (told := (await last_verdicts(settings, PAGES + 2, 120))[-1]).verdict is Kind.DUPLICATE:
+            pass
+    assert (told.url, told.revision) == (part.url, 3)
     for worker in workers.values():
         assert worker.terminate() == 0, worker.log.read_text()
