@@ -80,8 +80,7 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
     # As with large slices: not every checkpoint of a shard writes all that it holds.
     monkeypatch.setattr("neardup.shard._SMALL", 0)
     monkeypatch.setattr("neardup.resharding_cluster._SAVE_EVERY", 1)
-    # The pages carry timestamps of long ago: the broker would remove them.
-    old = replace(deployment.settings, tables=4, bands="6x8", page_retention_hours=1_000_000)
+    old = replace(deployment.settings, tables=4, bands="6x8")
     topics = Topics.under(old.prefix)
     await KafkaLog(old).create_topics(topic_specs(old))
     await send(old, PAGES[:HALF])

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 
 TWO_OF_EACH = ("featurizer", "featurizer", "shard", "shard", "aggregator", "aggregator")
 PAGES = 600
+FIRST_MS = int(time.time() * 1000) - 3_600_000
+"""When the first page was sent: not so long ago that a broker would remove it."""
 
 
 async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
@@ -39,7 +42,7 @@ async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
             topic,
             write_page(page),
             partition=number % settings.page_partitions,
-            timestamp_ms=1_700_000_000_000 + number,
+            timestamp_ms=FIRST_MS + number,
         )
     await producer.stop()
 
