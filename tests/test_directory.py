@@ -156,6 +156,10 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.directory.trim()
 
     @rule()
+    def flush_settled(self) -> None:
+        self.directory.flush_settled()
+
+    @rule()
     def flush(self) -> None:
         self.directory.flush()
         assert self.directory.cached_bytes <= 4000
@@ -204,6 +208,17 @@ def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_p
     with opened(tmp_path) as (_, directory):
         assert directory.variants(0) == []
         assert directory.was_seen(0, each.id)
+
+
+def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(tmp_path: Path) -> None:
+    settled, waits = document(1, 1, fingerprint=1), document(2, 1, fingerprint=2)
+    with opened(tmp_path) as (store, directory):
+        directory.add(Known(settled, Kind.UNIQUE))
+        directory.add(Known(waits))
+        directory.flush_settled()
+        assert [key[-1] for key, _ in store.scan(b"F")] == [1]
+        directory.flush()
+        assert sorted(key[-1] for key, _ in store.scan(b"F")) == [1, 2]
 
 
 def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path) -> None:

@@ -220,6 +220,18 @@ def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
         assert [list(store.scan(prefix)) for prefix in (b"J", b"N", b"Q")] == [[], [], []]
 
 
+def test_what_comes_and_goes_between_two_saves_leaves_no_trace(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, "p")) as store:
+        joins = Joins(store)
+        joins.add(BATCHES[0], [0], WAITING[0])
+        joins.answered(answers(0, [BATCHES[0]]), 0)
+        joins.ask(WAITING[0], [7])
+        assert joins.heard(WAITING[0], 7)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "delete", lambda key: pytest.fail(f"{key!r} was never there"))
+            joins.flush()
+
+
 def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> None:
     def save() -> None:
         joins.flush()

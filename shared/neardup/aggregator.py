@@ -137,6 +137,7 @@ class Aggregator(Stage):
         for _, message in messages:
             self._take(message, outbox)
             self._owner.directory.trim()
+        self._owner.directory.flush_settled()
         self._next = records[-1].offset + 1
         self._measure(outbox)
         return Waves([self._outputs(outbox)], rejected)

@@ -152,7 +152,7 @@ SERVICES = {
         lambda t: t.pages,
         _featurizer,
         # A batch of pages, however few, is asked of every table and answered by every one: some dozens of messages.
-        patience=0.1,
+        patience=0.04,
     ),
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),

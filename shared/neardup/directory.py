@@ -62,6 +62,8 @@ class Directory:
         self._store = store
         self._entries: dict[int, list[Known]] = {}
         self._touched: set[int] = set()
+        self._lately: set[int] = set()
+        """Those of them that were touched since the last `flush_settled`."""
         self.cached_bytes = 0
         """About what the entries in memory take."""
         self._trim_above = CACHED_BYTES
@@ -89,13 +91,14 @@ class Directory:
     def touch(self, fingerprint: int) -> None:
         """Something about a variant of this fingerprint has changed."""
         self._touched.add(fingerprint)
+        self._lately.add(fingerprint)
 
     def add(self, known: Known) -> None:
         """A new variant."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).append(known)
         self.cached_bytes += _bytes_of(known)
-        self._touched.add(fingerprint)
+        self.touch(fingerprint)
         self._index_url(known.document)
 
     def demote(self, known: Known) -> None:
@@ -103,7 +106,7 @@ class Directory:
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
         self.cached_bytes -= _bytes_of(known)
-        self._touched.add(fingerprint)
+        self.touch(fingerprint)
         self.mark(fingerprint, known.document.id)
 
     def add_copy(self, document: Document) -> None:
@@ -191,16 +194,24 @@ class Directory:
     def flush(self) -> None:
         """Pack what was touched into the store, to be saved with it, and let go of what is too much for memory."""
         for fingerprint in self._touched:
-            entry = self._entries[fingerprint]
-            if entry:
-                packed: bytes = msgpack.packb([packed_known(known) for known in entry])
-                self._store.put(_variants_key(fingerprint), packed)
-            else:
-                self._store.delete(_variants_key(fingerprint))
+            self._pack(fingerprint, self._entries[fingerprint])
         self._touched.clear()
+        self._lately.clear()
         self._store.put(_COUNT_KEY, self.documents.to_bytes(8, "big"))
         self._trim_above = CACHED_BYTES
         self.trim()
+
+    def flush_settled(self) -> None:
+        """The same for what was touched since the last call and waits for nothing: it will hardly be touched again.
+
+        After every batch, so that little is left for the `flush` of a checkpoint, during which every page waits.
+        """
+        for fingerprint in self._lately:
+            entry = self._entries[fingerprint]
+            if all(known.kind is not None for known in entry):
+                self._pack(fingerprint, entry)
+                self._touched.remove(fingerprint)
+        self._lately.clear()
 
     def trim(self) -> None:
         """Let go of what is too much for memory, oldest first, but for what changed since the last `flush`.
@@ -215,6 +226,13 @@ class Directory:
             self._let_go(fingerprint)
         # Not to look through all that cannot go yet after every message.
         self._trim_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
+
+    def _pack(self, fingerprint: int, entry: list[Known]) -> None:
+        if entry:
+            packed: bytes = msgpack.packb([packed_known(known) for known in entry])
+            self._store.put(_variants_key(fingerprint), packed)
+        else:
+            self._store.delete(_variants_key(fingerprint))
 
     def _let_go(self, fingerprint: int) -> None:
         self.cached_bytes -= _bytes_of_entry(self._entries.pop(fingerprint, None))

@@ -51,6 +51,8 @@ class Joins:
         self._near = Near(store)
         self._asked: dict[Waiting, set[int]] = {}
         self._changed: set[BatchId | Waiting] = set()
+        self._stored: set[BatchId | Waiting] = set()
+        """What the store has. Most come and go between two saves, and need not be removed from it."""
         self._load()
 
     def __len__(self) -> int:
@@ -154,20 +156,25 @@ class Joins:
                 case Waiting():
                     key = b"Q" + _PLACE.pack(*_flat(changed))
                     value = sorted(self._asked[changed]) if changed in self._asked else None
-            if value is None:
-                self._store.delete(key)
-            else:
+            if value is not None:
                 self._store.put(key, msgpack.packb(value))
+                self._stored.add(changed)
+            elif changed in self._stored:
+                self._store.delete(key)
+                self._stored.remove(changed)
         self._changed.clear()
 
     def _load(self) -> None:
         for key, packed in self._store.scan(b"J"):
             batch = BatchId(*_BATCH.unpack(key[1:]))
-            missing, waiting = msgpack.unpackb(packed)
-            for row in waiting:
+            missing, rows = msgpack.unpackb(packed)
+            self._stored.add(batch)
+            for row in rows:
                 self.add(batch, missing, _waiting(row))
         for key, packed in self._store.scan(b"Q"):
-            self._asked[_waiting(_PLACE.unpack(key[1:]))] = set(msgpack.unpackb(packed))
+            waiting = _waiting(_PLACE.unpack(key[1:]))
+            self._asked[waiting] = set(msgpack.unpackb(packed))
+            self._stored.add(waiting)
         self._changed.clear()
 
 
