@@ -1,31 +1,38 @@
 """The rights that deploy/SECURITY.md lists are enough for a crawl, and each of them is needed."""
 
 import asyncio
-import importlib
-import shlex
-import time
+import logging
+import os
+import random
+import re
+import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import broker as kafka
-from neardup.deployment import SERVICES, group_of, make_runner
+from neardup.deployment import SERVICES, corpus_address, group_of, make_runner
 from neardup.errors import NotAuthorized
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog, look
+from neardup.offline.corpus import Corpus
 from neardup.page import CANARY_HEADER, write_page
 from neardup.runner import Runner
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.topics import Topics, topic_specs
+from neardup.types import Page
 from neardup.verdict import read_verdict
 from neardup_services.passes import Passes
 from tests.log.guarded import Guarded
+from tests.log.rights import GRANTS, Rights, acl_of
 from tests.log.test_contract import Recorder, read
+from tests.services.workers import BIN, environment_of
 
 pytestmark = [
     pytest.mark.kafka,
@@ -33,68 +40,14 @@ pytestmark = [
     pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven, to start a broker of its own"),
 ]
 
-rdkafka: Any = importlib.import_module("confluent_kafka.admin")  # its types do not say what it exports
-SECURITY = (Path(__file__).parents[2] / "deploy/SECURITY.md").read_text()
-GRANTS = [line.strip() for line in SECURITY.splitlines() if line.startswith("    kafka-acls ")]
 TOPICS = Topics.under("neardup")
 NO_PAGE = b'{"neither": "url nor content"}'
 PAGES = [made.page for made in sample_crawl(40, seed=4, mean_bytes=8000)]
-
-
-def acl_of(grant: str) -> Any:
-    """What a line of the document says."""
-    words = shlex.split(grant)[1:]
-    assert words.pop(0) == "--add"
-    said = dict(zip(words[::2], words[1::2], strict=True))
-    kind = "topic" if "--topic" in said else "group"
-    name = said.pop(f"--{kind}")
-    pattern = said.pop("--resource-pattern-type", "literal").upper()
-    principal, operation = said.pop("--allow-principal"), said.pop("--operation")
-    assert said == {}
-    spelled = "".join(f"_{letter}" if letter.isupper() else letter for letter in operation).strip("_").upper()
-    return rdkafka.AclBinding(
-        rdkafka.ResourceType[kind.upper()], name, rdkafka.ResourcePatternType[pattern], principal, "*",
-        rdkafka.AclOperation[spelled], rdkafka.AclPermissionType.ALLOW,
-    )  # fmt: skip
-
-
-def filter_of(acl: Any) -> Any:
-    return rdkafka.AclBindingFilter(
-        acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type
-    )
-
-
-class Rights:
-    """Grants and takes away, and returns when the broker goes by it."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._admin = rdkafka.AdminClient({
-            "bootstrap.servers": settings.broker, "security.protocol": "SASL_SSL", "ssl.ca.location": settings.tls_ca,
-            "sasl.mechanism": settings.sasl_mechanism, "sasl.username": settings.sasl_username,
-            "sasl.password": settings.sasl_password, "log_level": 0,
-        })  # fmt: skip
-
-    def grant(self, grants: list[str]) -> None:
-        acls = [acl_of(each) for each in grants]
-        for done in self._admin.create_acls(acls).values():
-            done.result(20)
-        for acl in acls:
-            self._await(acl, there=True)
-
-    @contextmanager
-    def without(self, grant: str) -> Iterator[None]:
-        acl = acl_of(grant)
-        for done in self._admin.delete_acls([filter_of(acl)]).values():
-            assert len(done.result(20)) == 1
-        self._await(acl, there=False)
-        yield
-        self.grant([grant])
-
-    def _await(self, acl: Any, *, there: bool) -> None:
-        deadline = time.monotonic() + 20
-        while bool(self._admin.describe_acls(filter_of(acl)).result(20)) is not there:
-            assert time.monotonic() < deadline, f"the broker does not know of {acl}"
-            time.sleep(0.05)
+# A part of a long page resembles it too little for any table. The offline pass finds it, and revises its verdict.
+WORDS = [f"w{number}" for number in random.Random(3).choices(range(5000), k=900)]
+WHOLE = Page("http://a.example/whole", html=("<p>" + " ".join(WORDS)).encode())
+PAGE_LINE = '{"url": "http://a.example/", "text": "a page that a crawler has fetched"}\n'
+PART = Page("http://a.example/part", html=("<p>" + " ".join(WORDS[100:320])).encode())
 
 
 @pytest.fixture(scope="module")
@@ -167,17 +120,22 @@ def vars_of(topics: Topics) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each has something that a service works on, and something that it must reject: it then needs every right."""
+def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Each has something that a service works on, and something that it must reject: it then needs every right.
+
+    Returns the address of the corpus that was made of it all.
+    """
+    state = tmp_path_factory.mktemp("filling")
+    recluster = settings_of(guarded, "recluster", state)
+    corpus = Corpus(corpus_address(recluster))
 
     async def fill() -> None:
-        state = tmp_path_factory.mktemp("filling")
         deployer = settings_of(guarded, "deployer", state)
         await KafkaLog(deployer).create_topics(topic_specs(deployer))
-        values = [NO_PAGE, *(write_page(page) for page in PAGES)]
+        values = [NO_PAGE, *(write_page(page) for page in (*PAGES, WHOLE, PART))]
         await send(guarded, state, values)
         async with KafkaLog(settings_of(guarded, "admin", state)) as log:
-            for topic in (TOPICS.probes, TOPICS.inbox):
+            for topic in (TOPICS.probes, TOPICS.inbox, TOPICS.documents):
                 await log.send([Output(topic, 0, None, b"no message")])
             # The header makes it a canary, whose verdict goes to another topic than those of pages.
             await log.send([Output(TOPICS.pages, 0, b"0", values[1], ((CANARY_HEADER, b"canary: a copy"),))])
@@ -185,22 +143,32 @@ def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempP
             running("featurizer", settings_of(guarded, "featurizer", state)),
             running("shard", settings_of(guarded, "shard", state)),
             running("aggregator", settings_of(guarded, "aggregator", state)),
+            running("recluster", recluster),
             asyncio.timeout(60),
         ):
-            viewer = settings_of(guarded, "viewer", state)
-            while not (await look(viewer, [TOPICS.documents], [])).topics[TOPICS.documents].records:
+            while not {WHOLE.url, PART.url} <= urls_of(corpus):
                 await asyncio.sleep(0.2)
 
     asyncio.run(fill())
+    return corpus_address(recluster)
 
 
-def needed_by(*services: str) -> list[Any]:
+def urls_of(corpus: Corpus) -> set[str]:
+    return {url for file in corpus.files() for batch in corpus.read(file, ["url"]) for url in batch["url"].to_pylist()}
+
+
+def needed_by(*users: str) -> list[Any]:
     return [
         pytest.param(name, grant, id=" ".join([name, *grant.split()[5:]]))
-        for name in services
+        for name in users
         for grant in GRANTS
         if f"User:{name} " in grant
     ]
+
+
+def of_a_pass(grant: str) -> bool:
+    """Whether it is for what the offline pass says; a runner alone says nothing of it."""
+    return "User:recluster " in grant and acl_of(grant).name in (TOPICS.clusters, TOPICS.verdicts)
 
 
 def only_writes() -> list[str]:
@@ -210,8 +178,18 @@ def only_writes() -> list[str]:
     return [grant for grant in writes if users[acl_of(grant).principal] == 1]
 
 
+def missing_without(grant: str) -> str:
+    """What the error must say: who is not allowed, and what."""
+    acl = acl_of(grant)
+    missing = "write to any topic" if grant in only_writes() else acl.name
+    return rf"the user '{acl.principal.removeprefix('User:')}' .*{missing}.*deploy/SECURITY.md"
+
+
 @pytest.mark.usefixtures("every_topic")
-@pytest.mark.parametrize(("service", "grant"), needed_by("featurizer", "shard", "aggregator", "canary"))
+@pytest.mark.parametrize(
+    ("service", "grant"),
+    [each for each in needed_by(*SERVICES) if not of_a_pass(str(each.values[1]))],
+)
 async def test_without_one_of_them_the_error_says_what_is_missing(
     guarded: Guarded, rights: Rights, tmp_path: Path, service: str, grant: str
 ) -> None:
@@ -219,8 +197,89 @@ async def test_without_one_of_them_the_error_says_what_is_missing(
     with rights.without(grant):
         if service == "featurizer":  # it has no state and goes on after what it has committed
             await send(guarded, tmp_path, [NO_PAGE, write_page(PAGES[0])])
-        missing = "write to any topic" if grant in only_writes() else acl_of(grant).name
-        with pytest.raises(NotAuthorized, match=rf"the user '{service}' .*{missing}.*deploy/SECURITY.md") as raised:
+        with pytest.raises(NotAuthorized, match=missing_without(grant)) as raised:
             async with asyncio.timeout(30), KafkaLog(settings) as log:
                 await make_runner(service, settings, log).run()
     assert "password" not in str(raised.value)
+
+
+@pytest.mark.parametrize("grant", [*filter(of_a_pass, GRANTS)], ids=lambda grant: " ".join(grant.split()[5:]))
+async def test_a_pass_without_one_of_them_says_what_is_missing_and_the_next_one_says_everything(
+    guarded: Guarded,
+    rights: Rights,
+    every_topic: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    grant: str,
+) -> None:
+    settings = replace(settings_of(guarded, "recluster", tmp_path), corpus=every_topic)
+    viewer = settings_of(guarded, "viewer", tmp_path)
+
+    async def said() -> int:
+        topic = acl_of(grant).name
+        return (await look(viewer, [topic], [])).topics[topic].records
+
+    before = await said()
+    with rights.without(grant), caplog.at_level(logging.ERROR):
+        async with KafkaLog(settings) as log:
+            await Passes(settings, log.send).run()
+    (error,) = [each.getMessage() for each in caplog.records if each.name == "neardup_services.passes"]
+    assert re.search(missing_without(grant), error), error
+    assert "password" not in error
+    assert await said() == before
+    async with KafkaLog(settings) as log:
+        await Passes(settings, log.send).run()
+    assert await said() > before
+
+
+PRODUCE, STATUS, VERDICTS, LETTERS = ("produce", "-"), ("status",), ("verdicts",), ("dead-letters", "show")
+
+
+def neardup(settings: Settings, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    environment = environment_of(settings) | {"NEARDUP_SASL_PASSWORD": settings.sasl_password}
+    return subprocess.run(
+        [BIN / "neardup", *command], env=os.environ | environment, input=PAGE_LINE,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("every_topic")
+@pytest.mark.parametrize(
+    ("user", "command", "told"),
+    [
+        ("crawler", PRODUCE, "1 pages sent"),
+        ("viewer", STATUS, TOPICS.verdicts),
+        ("viewer", VERDICTS, WHOLE.url),
+        ("viewer", LETTERS, "invalid-page"),
+    ],
+)
+def test_a_command_needs_no_more_than_its_user_has(
+    guarded: Guarded, tmp_path: Path, user: str, command: Sequence[str], told: str
+) -> None:
+    done = neardup(settings_of(guarded, user, tmp_path), command)
+    assert told in done.stdout + done.stderr
+    assert "Error" not in done.stderr
+
+
+@pytest.mark.usefixtures("every_topic")
+@pytest.mark.parametrize(
+    ("user", "command", "grant"),
+    [
+        pytest.param(user, command, grant, id=" ".join([*command, "without", *grant.split()[5:8]]))
+        for user, command, operation in (
+            ("crawler", PRODUCE, "Write"),
+            ("viewer", STATUS, "Read"),
+            ("viewer", VERDICTS, "Read"),
+        )
+        for grant in GRANTS
+        if f"User:{user} --operation {operation} " in grant
+    ],
+)
+def test_a_command_without_one_of_them_says_what_is_missing(
+    guarded: Guarded, rights: Rights, tmp_path: Path, user: str, command: Sequence[str], grant: str
+) -> None:
+    with rights.without(grant):
+        done = neardup(settings_of(guarded, user, tmp_path), command)
+    assert done.returncode == 1
+    assert re.search(missing_without(grant), done.stderr), done.stderr
+    assert "password" not in done.stderr

@@ -64,7 +64,7 @@ async def _show(
     settings: Settings, reason: str | None, topic: str | None, follow: bool, as_json: bool, as_summary: bool
 ) -> None:
     counts: Counter[tuple[str, str]] = Counter()
-    async with KafkaLog(settings) as log:
+    async with KafkaLog(settings, only_reads=True) as log:
         async for letter in _chosen(log, settings, reason, topic, follow):
             counts[letter.stage, letter.reason] += 1
             if not as_summary:

@@ -43,7 +43,7 @@ class Look:
         stop, topics = stop_by_signal(), Topics.under(settings.prefix)
         topic = topics.canaries if self._canaries else topics.verdicts
         async with (
-            KafkaLog(settings) as log,
+            KafkaLog(settings, only_reads=True) as log,
             aclosing(records(log, topic, settings.prefix, stop, new=new, follow=follow)) as found,
         ):
             async for record in found:

@@ -32,10 +32,11 @@ _KNOWN_SECONDS: Final = 5.0
 
 
 class KafkaLog(Log):
-    """A Kafka cluster."""
+    """A Kafka cluster. One that `only_reads` needs no right to write anywhere, and cannot send."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, only_reads: bool = False) -> None:
         self._settings = settings
+        self._only_reads = only_reads
         self._connection = connection(settings)
         self._producer: Any = None
         self._counts: dict[str, int] = {}
@@ -46,7 +47,8 @@ class KafkaLog(Log):
         compression = self._settings.compression
         self._producer = aiokafka.AIOKafkaProducer(
             **self._connection,
-            enable_idempotence=True,
+            # A broker gives the number that this needs only to who may write.
+            enable_idempotence=not self._only_reads,
             acks="all",
             compression_type=None if compression == "none" else compression,
             max_batch_size=_BATCH_BYTES,
@@ -61,6 +63,7 @@ class KafkaLog(Log):
                 await asyncio.wait_for(self._producer.stop(), self._settings.stop_seconds)
 
     async def send(self, outputs: Sequence[Output]) -> None:
+        assert not self._only_reads
         by_partition: dict[tuple[str, int], list[Output]] = {}
         for output in outputs:
             number = output.partition

@@ -6,17 +6,25 @@ from typing import Any
 import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 
 from neardup.errors import LogError
 from neardup.log.cluster import ClusterView, GroupView, MemberView, TopicView
 from neardup.log.contract import Partition
-from neardup.log.kafka.connecting import ADMIN_MS, bootstrapped, connection
+from neardup.log.kafka.connecting import ADMIN_MS, bootstrapped, connection, refused
 from neardup.settings import Settings
 
 
 async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str]) -> ClusterView:
-    """Topics and groups as they are now; changes nothing, joins nothing. Raises BrokerUnreachable and LogError."""
+    """Topics and groups as they are now; changes nothing, joins nothing.
+
+    Raises BrokerUnreachable, NotAuthorized and LogError.
+    """
     options = {**connection(settings), "request_timeout_ms": ADMIN_MS}
     reader = aiokafka.AIOKafkaConsumer(**options, enable_auto_commit=False)
     admin = AIOKafkaAdminClient(**options)
@@ -24,6 +32,9 @@ async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str])
     try:
         await bootstrapped(admin, settings)
         described = await admin.describe_topics(list(topics))
+        for each in described:
+            if each["error_code"] == TopicAuthorizationFailedError.errno:
+                raise refused(each["topic"], "see the topic", settings)
         counts = {each["topic"]: len(each["partitions"]) for each in described if not each["error_code"]}
         keys = [aiokafka.TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
         first, end = await reader.beginning_offsets(keys), await reader.end_offsets(keys)
@@ -32,6 +43,8 @@ async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str])
             {name: TopicView(name, {at: ends for at, ends in bounds.items() if at.topic == name}) for name in counts},
             {name: await _group(admin, name) for name in groups},
         )
+    except GroupAuthorizationFailedError as error:
+        raise refused(error, "see the group", settings) from error
     except (KafkaError, TimeoutError) as error:
         raise LogError(f"the broker did not answer: {error!r}") from error
     finally:

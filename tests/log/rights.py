@@ -1,0 +1,71 @@
+"""The rights that deploy/SECURITY.md lists, and a broker that is told which of them there are."""
+
+import importlib
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from neardup.settings import Settings
+
+rdkafka: Any = importlib.import_module("confluent_kafka.admin")  # its types do not say what it exports
+SECURITY = (Path(__file__).parents[2] / "deploy/SECURITY.md").read_text()
+GRANTS = [line.strip() for line in SECURITY.splitlines() if line.startswith("    kafka-acls ")]
+
+
+def acl_of(grant: str) -> Any:
+    """What a line of the document says."""
+    words = shlex.split(grant)[1:]
+    assert words.pop(0) == "--add"
+    said = dict(zip(words[::2], words[1::2], strict=True))
+    kind = "topic" if "--topic" in said else "group"
+    name = said.pop(f"--{kind}")
+    pattern = said.pop("--resource-pattern-type", "literal").upper()
+    principal, operation = said.pop("--allow-principal"), said.pop("--operation")
+    assert said == {}
+    spelled = "".join(f"_{letter}" if letter.isupper() else letter for letter in operation).strip("_").upper()
+    return rdkafka.AclBinding(
+        rdkafka.ResourceType[kind.upper()], name, rdkafka.ResourcePatternType[pattern], principal, "*",
+        rdkafka.AclOperation[spelled], rdkafka.AclPermissionType.ALLOW,
+    )  # fmt: skip
+
+
+def filter_of(acl: Any) -> Any:
+    return rdkafka.AclBindingFilter(
+        acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type
+    )
+
+
+class Rights:
+    """Grants and takes away, and returns when the broker goes by it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._admin = rdkafka.AdminClient({
+            "bootstrap.servers": settings.broker, "security.protocol": "SASL_SSL", "ssl.ca.location": settings.tls_ca,
+            "sasl.mechanism": settings.sasl_mechanism, "sasl.username": settings.sasl_username,
+            "sasl.password": settings.sasl_password, "log_level": 0,
+        })  # fmt: skip
+
+    def grant(self, grants: list[str]) -> None:
+        acls = [acl_of(each) for each in grants]
+        for done in self._admin.create_acls(acls).values():
+            done.result(20)
+        for acl in acls:
+            self._await(acl, there=True)
+
+    @contextmanager
+    def without(self, grant: str) -> Iterator[None]:
+        acl = acl_of(grant)
+        for done in self._admin.delete_acls([filter_of(acl)]).values():
+            assert len(done.result(20)) == 1
+        self._await(acl, there=False)
+        yield
+        self.grant([grant])
+
+    def _await(self, acl: Any, *, there: bool) -> None:
+        deadline = time.monotonic() + 20
+        while bool(self._admin.describe_acls(filter_of(acl)).result(20)) is not there:
+            assert time.monotonic() < deadline, f"the broker does not know of {acl}"
+            time.sleep(0.05)
