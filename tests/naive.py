@@ -52,6 +52,35 @@ def pack(words: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(words)}Q", *words)
 
 
+def announced_items(data: bytes) -> int:
+    """Items that the lists and maps of msgpack say they have, as far as it is msgpack; an entry of a map is two."""
+    skipped = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
+    skipped |= {0xC0: 0, 0xC2: 0, 0xC3: 0, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
+    lengths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+    counts = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
+    total = 0
+    while data:
+        first, data = data[0], data[1:]
+        if 0x80 <= first <= 0x8F:
+            total += 2 * (first & 0x0F)
+        elif 0x90 <= first <= 0x9F:
+            total += first & 0x0F
+        elif 0xA0 <= first <= 0xBF:
+            data = data[first & 0x1F :]
+        elif first in skipped:
+            data = data[skipped[first] :]
+        elif first in lengths and len(data) >= lengths[first]:
+            length = int.from_bytes(data[: lengths[first]])
+            data = data[lengths[first] + (0xC7 <= first <= 0xC9) + length :]
+        elif first in counts and len(data) >= counts[first][0]:
+            size, of_each = counts[first]
+            total += of_each * int.from_bytes(data[:size])
+            data = data[size:]
+        elif 0x80 <= first <= 0xDF:
+            break
+    return total
+
+
 def ascii_block(block: bytes) -> tuple[bytes, int, int]:
     """Lower case, the bits of letters and digits, the bits of bytes that are not ASCII."""
     words = sum(1 << i for i, byte in enumerate(block) if chr(byte).isascii() and chr(byte).isalnum())

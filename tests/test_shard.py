@@ -233,6 +233,22 @@ def test_a_batch_is_done_only_with_the_last_of_its_matches(tmp_path: Path, monke
     assert {answers.partition for _, answers in messages} == {0}
 
 
+def test_many_batches_are_done_in_several_messages_after_their_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_module, "_PAIRS", 2)
+    monkeypatch.setattr(shard_module, "_BATCHES", 2)
+    settings = Settings(prefix="t", owners=1, tables=4, bands="none")
+    stage, _ = opened(tmp_path, settings)
+    messages = answers_of(stage.process(records([probe(number, [0, 1, 2, 4], settings) for number in range(5)])))
+    done = [answers.batches for _, answers in messages]
+    first = next(number for number, some in enumerate(done) if some)
+    assert first > 0
+    assert [len(some) for some in done[first:]] == [2, 2, 1]
+    assert [batch for some in done for batch in some] == [BatchId(0, number, number) for number in range(5)]
+    assert not any(answers.query.size for _, answers in messages[first + 1 :])
+
+
 def test_probes_of_another_plan_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
     stage, _ = opened(tmp_path, EXACT)
     log = records([probe(0, [1]), probe(1, [2], BANDED), b"<html>", probe(3, [3])])

@@ -239,12 +239,38 @@ def test_an_oversized_array_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None
         wire.decode(data, KIND)
 
 
-def test_a_list_that_swells_is_refused_before_it_is_made() -> None:
-    assert wire.decode(wire.encode(KIND, {"column": [[]] * wire.MAX_ITEMS}), KIND)
-    data = wire.encode(KIND, {"column": [[]] * 2_000_000})
+def test_the_items_of_all_lists_and_maps_are_counted_together() -> None:
+    envelope_items = 3 + 2
+    most: list[Any] = [[]] * (wire.MAX_ITEMS - envelope_items)
+    assert wire.decode(wire.encode(KIND, {"column": most}), KIND)
+    with pytest.raises(TooLarge, match=f"may have {wire.MAX_ITEMS} items in all .* says {wire.MAX_ITEMS + 1}"):
+        wire.decode(wire.encode(KIND, {"column": [*most, []]}), KIND)
+
+
+@pytest.mark.parametrize(
+    "swollen",
+    [
+        [[]] * 2_000_000,
+        [[[]] * 1000] * 2000,
+        [[{}] * 7] * 250_000,
+        [{"a": index} for index in range(200_000)],
+    ],
+    ids=["one list", "lists of lists", "lists of maps", "maps"],
+)
+def test_a_message_that_swells_is_refused_before_anything_is_made_of_it(swollen: list[Any]) -> None:
+    data = wire.encode(KIND, {"column": swollen})
+    assert_refused_at_once(data)
+
+
+def test_lists_that_say_more_than_there_is_are_refused_before_there_is_room_for_it() -> None:
+    assert_refused_at_once(framed(b"\xdd\x00\x01\xff\xff" * 900))
+
+
+def assert_refused_at_once(data: bytes) -> None:
+    wire.decode(wire.encode(KIND, {}), KIND)  # loads the kernel
     tracemalloc.start()
     try:
-        with pytest.raises(Corrupt, match=f"2000000 exceeds max_array_len.{wire.MAX_ITEMS}"):
+        with pytest.raises(TooLarge, match=f"a message may have {wire.MAX_ITEMS} items"):
             wire.decode(data, KIND)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:

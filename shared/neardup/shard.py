@@ -28,6 +28,8 @@ KINDS: Final = ("probes", "seed-keys", RETIRED)
 """What the log of a shard partition carries."""
 _PAIRS: Final = 32_000
 """In a message of answers: 512 KB."""
+_BATCHES: Final = 16_000
+"""In a message of answers: each is four items, and a poll may bring any number of probes."""
 _NO_PAIRS: Final = [(np.empty(0, np.uint64), np.empty(0, np.uint64))]
 _SNAPSHOT_EVERY: Final = 8
 """A snapshot is written when an eighth of the slice is new: then it costs each key eight writes at most."""
@@ -143,10 +145,16 @@ class Shard(Stage):
         outputs = []
         for owner, done in sorted(batches.items()):
             query, found = (concatenated(column) for column in zip(*pairs.get(owner, _NO_PAIRS), strict=True))
-            pieces = split_pairs(query.size, _PAIRS)
-            for piece in pieces:
-                # Done is said with the last piece: a batch is complete when all its matches are there.
-                said = tuple(dict.fromkeys(done)) if piece is pieces[-1] else ()
-                answers = Answers(self._partition, said, query[piece], found[piece])
-                outputs.append(Output(self._topics.inbox, owner, None, write_answers(answers, self._plan.digest)))
+            *earlier, last = split_pairs(query.size, _PAIRS)
+            # Done is said from the last piece on: a batch is complete when all its matches are there.
+            said = tuple(dict.fromkeys(done))
+            messages = [Answers(self._partition, (), query[piece], found[piece]) for piece in earlier]
+            messages.append(Answers(self._partition, said[:_BATCHES], query[last], found[last]))
+            messages += [
+                Answers(self._partition, said[start : start + _BATCHES], query[:0], found[:0])
+                for start in range(_BATCHES, len(said), _BATCHES)
+            ]
+            outputs += [
+                Output(self._topics.inbox, owner, None, write_answers(each, self._plan.digest)) for each in messages
+            ]
         return outputs

@@ -24,13 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import Corrupt, NotOurs, TooLarge, WireError, WrongKind, WrongVersion
+from neardup.kernels.msgpack_items import announced_items
 
 MAGIC: Final = b"nd"
 FRAME: Final = 1
 MAX_BYTES: Final = 16 * 2**20
 MAX_ELEMENTS: Final = 2**22
-MAX_ITEMS: Final = 2**17
-"""In a list: each is an object of its own, of many times the bytes that it has on the wire."""
+MAX_ITEMS: Final = 2**18
+"""In all lists and maps together: each is an object of its own, of many times the bytes that it has on the wire.
+
+More than twice what services write: a question with NEARDUP_CANDIDATES at its most is 100,000 items, and 512 KB of
+other questions, evidence, documents or seeds before it are some ten thousands.
+"""
 
 SCHEMAS: Final[dict[str, int]] = {
     "registrations": 2,
@@ -86,10 +91,11 @@ def decode_any(data: bytes | None, kinds: Collection[str]) -> tuple[str, dict[st
     got = zlib.crc32(payload)
     if got != expected:
         raise Corrupt(f"expected checksum {expected:08x}, got {got:08x}: truncated or altered on the way")
+    items = announced_items(np.frombuffer(payload, np.uint8))
+    if items > MAX_ITEMS:
+        raise TooLarge(f"a message may have {MAX_ITEMS} items in all its lists and maps, this one says {items}")
     try:
-        envelope = msgpack.unpackb(
-            payload, ext_hook=_unpack_array, strict_map_key=True, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS
-        )
+        envelope = msgpack.unpackb(payload, ext_hook=_unpack_array, strict_map_key=True)
     except WireError:
         raise
     except Exception as error:  # msgpack raises a dozen types for malformed input

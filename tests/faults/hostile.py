@@ -82,11 +82,14 @@ def _huge_array(draw: random.Random, good: list[bytes]) -> bytes:
     return draw.choice([b"nd\x01\x00" + draw.randbytes(4) + payload, b"\xdf\xff\xff\xff\xff" + draw.randbytes(20)])
 
 
+SWOLLEN: list[Any] = [[[]] * 10] * 16 + [[[]] * 300_000, [[[]] * 1000] * 300]
+
+
 def _swelling(draw: random.Random, good: list[bytes]) -> bytes:
     """Checksum and all: a byte of it would be an object of its own, and four letters of an error that quotes it."""
     kind = draw.choice(sorted(GOOD))
     body = wire.decode(GOOD[kind], kind)
-    return wire.encode(kind, body | {draw.choice(sorted(body)): [[]] * draw.choice([10] * 8 + [200_000])})
+    return wire.encode(kind, body | {draw.choice(sorted(body)): draw.choice(SWOLLEN)})
 
 
 def _deep(draw: random.Random, good: list[bytes]) -> bytes:
