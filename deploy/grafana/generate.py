@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from panels import ALL, Panel
+from panel import Panel
+from panels import ALL
 
 DASHBOARDS = Path(__file__).with_name("dashboards")
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
