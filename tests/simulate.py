@@ -16,35 +16,22 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from neardup.aggregator import Aggregator
-from neardup.decision import Thresholds
 from neardup.deployment import SERVICES, Deployment
-from neardup.errors import RecordError
 from neardup.log import Output, Partition
-from neardup.log.memory import MemoryLog, MemoryRecord
-from neardup.offline.archive import Archive
-from neardup.offline.corpus import Corpus
-from neardup.offline.gathered import gather
-from neardup.page import canary_note, document_id, read_page, write_page
+from neardup.log.memory import MemoryLog
 from neardup.settings import Settings
-from neardup.signature import Choices, Signature, Signatures
 from neardup.stage import Stage
 from neardup.topics import topic_specs
-from neardup.types import DocumentId, Kind, Page, Verdict
-from neardup.verdict import read_verdict
-from tests.oracle import Oracle
+from tests.simulated_crawl import crawl_of
+from tests.simulated_end import End
 
 MOST_STEPS = 200_000
 LINE_EVERY = 500
 """Seeds for each line of progress where no terminal shows a running count."""
-_WORDS = [
-    a + b for a in ("ka", "lo", "mi", "ru", "ta", "ve") for b in ("dor", "lin", "mas", "nor", "pet", "sun", "vik")
-]
-
 Place = tuple[str, Partition]
 """What a worker works at: two services may read one topic."""
 
@@ -111,13 +98,14 @@ class Simulation:
         try:
             await self._faulty_phase()
             await self._drain()
-            self._check()
+            stages = [(worker.partition, worker.stage) for worker in self.live.values()]
+            self.happened += End(self.deployment, self.log, stages, self._directory).check()
         finally:
             for worker in (*self.live.values(), *self.zombies):
                 worker.close()
 
     async def _faulty_phase(self) -> None:
-        crawl = list(_crawl(self.random))
+        crawl = list(crawl_of(self.random))
         while crawl or self.random.random() < 0.98:
             if crawl and self.random.random() < 0.3:
                 for page in crawl[: self.random.randint(1, 6)]:
@@ -227,99 +215,6 @@ class Simulation:
             offset = self.committed.get((service, partition), 0)
         return Worker(service, partition, stage, directory, offset)
 
-    def _check(self) -> None:
-        pages, canaries, bad = self._pages()
-        oracle = Oracle(self.settings.hamming, self.settings.bands != "none", Thresholds.of(self.settings))
-        expected = oracle.ends_as(pages)
-        last = self._last_verdicts(self.topics.verdicts)
-        letters = self.log.end(Partition(self.topics.dead_letters, 0))
-        assert letters >= len(bad), "a bad page got no dead letter"
-        assert last.keys() == {str(page) for page in pages}, "a page got no verdict"
-        by_name = {str(page): page for page in pages}
-        for name, verdict in last.items():
-            kind, matches = expected[by_name[name]]
-            assert verdict.verdict == kind, f"{name}: expected {kind}, got {verdict.verdict}"
-            if kind is Kind.DUPLICATE:
-                assert verdict.duplicate_of is not None
-                assert verdict.duplicate_of.document in by_name, f"{name} points at what is no page"
-                target = by_name[verdict.duplicate_of.document]
-                assert target < by_name[name], f"{name} points at a later page"
-                assert target in matches, f"{name} points at a page that it does not duplicate"
-        for worker in self.live.values():
-            if isinstance(worker.stage, Aggregator):
-                assert worker.stage.waiting == 0, f"{worker.partition}: {worker.stage.waiting} documents still wait"
-        settled = {name for name, verdict in last.items() if verdict.verdict is not Kind.SKIPPED}
-        assert self._archived() == settled, "the corpus and the verdicts speak of other documents"
-        self._check_canaries(oracle, pages, canaries)
-        self.happened.update(f"{verdict.verdict}" for verdict in last.values())
-        self.happened["revision"] += sum(verdict.revision for verdict in last.values())
-
-    def _check_canaries(
-        self,
-        oracle: Oracle,
-        pages: dict[DocumentId, Signature],
-        canaries: dict[DocumentId, tuple[Signature, str]],
-    ) -> None:
-        """Each is told, elsewhere than pages are, and found if the tables let it meet the page it was made of."""
-        told = self._last_verdicts(self.topics.canaries)
-        assert told.keys() == {str(canary) for canary in canaries}, "a canary got no verdict"
-        by_name = {str(page): signature for page, signature in pages.items()}
-        for canary, (signature, note) in canaries.items():
-            verdict = told[str(canary)]
-            original = by_name[note.split(" to ")[1].partition(",")[0]]
-            if oracle.relation(signature, original) is not None:
-                assert verdict.verdict is Kind.DUPLICATE, f"{canary} was missed: {note}"
-            if verdict.duplicate_of is not None:
-                matched = by_name[verdict.duplicate_of.document]
-                assert oracle.relation(signature, matched) is not None, f"{canary} points at a page unlike it"
-            self.happened["canary found" if verdict.verdict is Kind.DUPLICATE else "canary missed"] += 1
-
-    def _pages(
-        self,
-    ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[MemoryRecord]]:
-        """Pages, canaries with what they were planted as, and what is no page."""
-        pages, canaries, bad = {}, {}, []
-        signatures = Signatures(Choices.of(self.settings))
-        for record in self._records(self.topics.pages):
-            place, note = document_id(record), canary_note(record)
-            try:
-                signature = signatures.of(read_page(record))
-            except RecordError:
-                bad.append(record)
-                continue
-            if note is None:
-                pages[place] = signature
-            else:
-                canaries[place] = signature, note
-        return pages, canaries, bad
-
-    def _archived(self) -> set[str]:
-        for worker in self.live.values():
-            if isinstance(worker.stage, Archive):
-                worker.stage.checkpoint()
-        documents = gather(Corpus(self.settings.corpus), self._directory / "gathered")
-        names = [str(documents.document(row)) for row in range(len(documents))]
-        assert len(set(names)) == len(names), "a document was gathered twice"
-        return set(names)
-
-    def _last_verdicts(self, topic: str) -> dict[str, Verdict]:
-        named: dict[tuple[str, int], Verdict] = {}
-        last: dict[str, Verdict] = {}
-        for record in self._records(topic):
-            assert record.value is not None
-            verdict = replace(read_verdict(record.value), latency_ms=None)
-            before = named.setdefault((verdict.document, verdict.revision), verdict)
-            assert before == verdict, f"{verdict.document} revision {verdict.revision} says two things"
-            if verdict.document not in last or verdict.revision > last[verdict.document].revision:
-                last[verdict.document] = verdict
-        return last
-
-    def _records(self, topic: str) -> Iterator[MemoryRecord]:
-        for spec in topic_specs(self.settings):
-            if spec.name == topic:
-                for number in range(spec.partitions):
-                    yield from self.log.read(Partition(topic, number), 0, 1_000_000)
-
 
 def _stage(service: str, deployment: Deployment, partition: Partition) -> Stage:
     return SERVICES[service].make_stage(deployment, partition)
@@ -342,41 +237,6 @@ def _settings(draw: random.Random) -> Settings:
         canary_share=0.6,
         sample_seed=draw.randrange(1000),
     )
-
-
-def _crawl(draw: random.Random) -> Iterator[bytes]:
-    """Short pages, most of them related to an earlier one; some are skipped and some are no pages at all."""
-    texts: list[list[str]] = []
-    for number in range(draw.randint(10, 45)):
-        url = f"http://{draw.randrange(4)}.example/{number if draw.random() < 0.8 else 0}"
-        if draw.random() < 0.03:
-            yield b'{"url": 7}'
-            continue
-        if draw.random() < 0.04:
-            yield write_page(Page(url, text="too short"))
-            continue
-        words = draw.choices(_WORDS, k=draw.randint(30, 70))
-        if texts and draw.random() < 0.75:
-            words = _changed(draw, draw.choice(texts))
-        texts.append(words)
-        yield write_page(Page(url, html=(draw.choice(["<p>", "<div>", "<p>"]) + " ".join(words)).encode()))
-
-
-def _changed(draw: random.Random, words: Sequence[str]) -> list[str]:
-    """The same, a few words replaced, a part of it, or the same words in another order."""
-    changed = list(words)
-    what = draw.random()
-    if what < 0.3:
-        return changed
-    if what < 0.75:
-        for _ in range(draw.choice([1, 1, 2, 3, 6])):
-            changed[draw.randrange(len(changed))] = draw.choice(_WORDS)
-        return changed
-    if what < 0.9:
-        start = draw.randrange(len(changed) // 3 + 1)
-        return changed[start : start + max(20, len(changed) * 2 // 3)]
-    draw.shuffle(changed)
-    return changed
 
 
 def simulate(seed: int, make_stage: Callable[[str, Deployment, Partition], Stage] | None = None) -> Counter[str]:
