@@ -236,7 +236,7 @@ MESSAGES: dict[str, Callable[[str], bytes]] = {
     "registrations": lambda plan: registrations_of([ASKING], plan=plan)[0],
     "answers": lambda plan: write_answers(Answers(0, (BatchId(0, 0, 0),), NOTHING, NOTHING), plan),
     "questions": lambda plan: next(write_questions([Question(ASKING, {7: 1})], 0, plan)),
-    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, 7, None)], plan)),
+    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, (7,), None)], plan)),
 }
 
 
@@ -278,8 +278,8 @@ CORRUPT = {
     "a question with a sketch without values": sketched("questions", 0),
     "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
     "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
-    "evidence about no fingerprint": changed("evidence", rows=[[1, 2, 3, "x", 5, None]]),
-    "evidence about a match that is none": changed("evidence", rows=[[1, 2, 3, 4, 5, "match"]]),
+    "evidence about no fingerprint": changed("evidence", fingerprint=["x"]),
+    "evidence about a match that is none": changed("evidence", match=["match"]),
     "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
     "no partition that will answer": changed("registrations", expected=np.empty(0, np.int64)),
     "a partition outside the plan that will answer": changed(

@@ -117,13 +117,13 @@ def check(body: dict[str, Any]) -> None:
 def _check(body: dict[str, Any]) -> None:
     ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
     checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
-    _expect("id", ids, np.int64, 3)
-    _expect("checksums", checksums, np.uint8, width)
+    expect_column("id", ids, np.int64, 3)
+    expect_column("checksums", checksums, np.uint8, width)
     for name, column, dtype in (
         ("size", sizes, np.int64), ("fingerprint", fingerprints, np.uint64), ("words", words, np.int64),
         ("sketch", sketch, np.uint64),
     ):  # fmt: skip
-        _expect(name, column, dtype, 0)
+        expect_column(name, column, dtype)
     urls, times, notes = body["url"], body["fetched_at"], body["note"]
     for name, column in (
         ("checksums", checksums), ("size", sizes), ("fingerprint", fingerprints), ("words", words), ("url", urls),
@@ -160,7 +160,8 @@ def _documents(body: dict[str, Any]) -> list[Document]:
     return documents
 
 
-def _expect(name: str, column: Any, dtype: type[np.generic], columns: int) -> None:
+def expect_column(name: str, column: Any, dtype: type[np.generic], columns: int = 0) -> None:
+    """Raise Corrupt unless it is an array of this type, with so many columns; 0: with one dimension."""
     shape = column.shape[1:]
     if column.dtype != dtype or shape != ((columns,) if columns else ()):
         raise Corrupt(f"{name}: expected {np.dtype(dtype).name} in {columns or 1} columns, got {column.dtype} {shape}")

@@ -113,12 +113,12 @@ class Joins:
         self._asked[waiting] = set(candidates)
         self._changed.add(waiting)
 
-    def heard(self, waiting: Waiting, candidate: int) -> bool:
-        """Evidence about a candidate has come; whether it was the last that was missing."""
+    def heard(self, waiting: Waiting, candidates: Iterable[int]) -> bool:
+        """Evidence about some candidates has come; whether it was the last that was missing."""
         asked = self._asked.get(waiting)
         if asked is None:
             return False
-        asked.discard(candidate)
+        asked.difference_update(candidates)
         self._changed.add(waiting)
         if asked:
             return False

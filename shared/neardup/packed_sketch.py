@@ -81,11 +81,6 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
     )
 
 
-def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
-    """Whether the documents of two sketches meet in a bucket, from the kept bytes of the values in each band."""
-    return bands_in_common(a, b, bands) != 0
-
-
 def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
     """Bit i is set if the documents of two sketches meet in a bucket of band i."""
     shared = 0
