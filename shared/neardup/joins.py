@@ -12,8 +12,6 @@ sending. The first batch that is complete settles it, and it leaves all others. 
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -87,11 +85,8 @@ class Joins:
 
         They no longer wait for answers.
         """
-        bit = 1 << table
         pairs = zip(answers.query.tolist(), answers.found.tolist(), strict=True)
-        for query, some in groupby(pairs, key=itemgetter(0)):
-            if query in self._waiting_with:
-                self._near.note(query, map(itemgetter(1), some), bit)
+        self._near.note(pairs, 1 << table, self._waiting_with)
         complete: list[tuple[Waiting, dict[int, int]]] = []
         for batch in answers.batches:
             join = self._joins.get(batch)
