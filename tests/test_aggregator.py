@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from neardup.questions import Evidence, Question, write_evidence, write_question
 from neardup.registrations import write_skipped
 from neardup.settings import Settings
 from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
-from neardup.verdict import read_verdict
+from neardup.verdict import read_verdict, write_verdict
 from tests.documents import document, outputs_to, page, records, registrations_of, text_of
 from tests.wired import NOW_SECONDS, Wired, aggregator
 
@@ -123,11 +123,13 @@ def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["json", "msgpack"])
 def test_verdicts_are_written_in_the_form_that_was_set(tmp_path: Path, form: str) -> None:
     stream = Wired(replace(SETTINGS, verdict_format=form), tmp_path)
-    said = stream.take([page(0, BASE), page(1, NEAR)])
+    said = stream.take([page(0, BASE), page(1, NEAR), page(2, ["short"])])
     values = [record.value or b"" for record in stream.sent[stream.topics.verdicts, 0]]
     stream.close()
     read: Any = json.loads if form == "json" else msgpack.unpackb
     assert [read(value)["document"] for value in values] == [each.document for each in said]
+    assert [list(read(value)) for value in values] == [[field.name for field in fields(Verdict)]] * 3
+    assert [write_verdict(read_verdict(value), form) for value in values] == values
     assert set(read(values[0])) == set(Verdict.__slots__)
 
 
