@@ -14,6 +14,7 @@ from neardup.bands import Filter
 from neardup.kernels import comparing
 from neardup.packed_sketch import (
     LEAST_SAMPLED,
+    are_packed,
     bands_in_common,
     compare,
     is_packed,
@@ -158,6 +159,13 @@ def test_a_packed_sketch_is_as_long_as_it_says(m: int, data: st.DataObject) -> N
 @given(words=sketches(), m=st.integers(0, 2**16).filter(lambda m: m != M))
 def test_a_sketch_with_another_number_of_mips_values_is_not_packed(words: NDArray[np.uint64], m: int) -> None:
     assert not is_packed(words, m)
+
+
+@given(some=st.lists(sketches(3) | sketches(4) | hnp.arrays(np.uint64, st.integers(0, 3), elements=word), max_size=4))
+def test_many_are_packed_if_each_of_them_is(some: list[NDArray[np.uint64]]) -> None:
+    lengths = np.array([each.size for each in some], np.int64)
+    words = np.concatenate([np.empty(0, np.uint64), *some])
+    assert are_packed(words, lengths, 3) == all(is_packed(each, 3) for each in some)
 
 
 # A header of up to 12 bits is that of an array so short; of all 64 hardly any is.
