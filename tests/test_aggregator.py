@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from neardup.questions import Evidence, Question, write_evidence, write_question
 from neardup.registrations import write_skipped
 from neardup.settings import Settings
 from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
-from neardup.verdict import read_verdict
+from neardup.verdict import read_verdict, write_verdict
 from tests.documents import document, outputs_to, page, records, registrations_of, text_of
 from tests.wired import NOW_SECONDS, Wired, aggregator
 
@@ -123,11 +123,13 @@ def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["json", "msgpack"])
 def test_verdicts_are_written_in_the_form_that_was_set(tmp_path: Path, form: str) -> None:
     stream = Wired(replace(SETTINGS, verdict_format=form), tmp_path)
-    said = stream.take([page(0, BASE), page(1, NEAR)])
+    said = stream.take([page(0, BASE), page(1, NEAR), page(2, ["short"])])
     values = [record.value or b"" for record in stream.sent[stream.topics.verdicts, 0]]
     stream.close()
     read: Any = json.loads if form == "json" else msgpack.unpackb
     assert [read(value)["document"] for value in values] == [each.document for each in said]
+    assert [list(read(value)) for value in values] == [[field.name for field in fields(Verdict)]] * 3
+    assert [write_verdict(read_verdict(value), form) for value in values] == values
     assert set(read(values[0])) == set(Verdict.__slots__)
 
 
@@ -236,7 +238,7 @@ MESSAGES: dict[str, Callable[[str], bytes]] = {
     "registrations": lambda plan: registrations_of([ASKING], plan=plan)[0],
     "answers": lambda plan: write_answers(Answers(0, (BatchId(0, 0, 0),), NOTHING, NOTHING), plan),
     "questions": lambda plan: next(write_questions([Question(ASKING, {7: 1})], 0, plan)),
-    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, 7, None)], plan)),
+    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, (7,), None)], plan)),
 }
 
 
@@ -278,8 +280,8 @@ CORRUPT = {
     "a question with a sketch without values": sketched("questions", 0),
     "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
     "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
-    "evidence about no fingerprint": changed("evidence", rows=[[1, 2, 3, "x", 5, None]]),
-    "evidence about a match that is none": changed("evidence", rows=[[1, 2, 3, 4, 5, "match"]]),
+    "evidence about no fingerprint": changed("evidence", fingerprint=["x"]),
+    "evidence about a match that is none": changed("evidence", match=["match"]),
     "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
     "no partition that will answer": changed("registrations", expected=np.empty(0, np.int64)),
     "a partition outside the plan that will answer": changed(

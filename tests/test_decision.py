@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.decision import Thresholds, decide
-from neardup.evidence import RELATIONS, Match, better, match
+from neardup.evidence import RELATIONS, Match, better, can_better, match
 from neardup.packed_sketch import compare
 from neardup.settings import Settings
 from neardup.types import DocumentId, Relation
@@ -100,6 +100,27 @@ def test_a_match_with_a_duplicate_names_the_first_of_its_group() -> None:
 def test_a_later_document_is_never_a_match() -> None:
     with pytest.raises(AssertionError):
         match(document(1, 7), document(2, 7), DEFAULT)
+
+
+@pytest.mark.parametrize("known", [None, *range(6)])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("earlier", range(1, 5))
+def test_what_is_not_compared_would_not_have_been_better(known: int | None, relation: Relation, earlier: int) -> None:
+    some = shingles(1, 90)
+    others = {
+        1: document(1, some, content="c"),
+        2: document(2, some, tokens="t"),
+        3: document(3, some),
+        4: document(4, shingles(1, 80)),
+    }
+    later, other = document(9, some, content="c", tokens="t"), others[earlier]
+    found = match(later, other, DEFAULT)
+    assert found is not None
+    assert found.relation is RELATIONS[earlier - 1]
+    best = None if known is None else found._replace(id=DocumentId(0, 0, known), relation=relation)
+    # The sketches of these two are never less alike than can be hoped, so the answer is exact.
+    is_better = better(best, found) is found and (best is None or best.rank != found.rank)
+    assert can_better(best, later, other) == is_better
 
 
 @given(st.lists(st.none() | matches, min_size=1))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +63,15 @@ def test_a_sketch_with_another_number_of_mips_values_is_corrupt_among_good_ones(
     some = [document(0, 1), replace(document(1, 2), sketch=sketch_of(shingles(2, 200), m=M // 2)), document(2, 3)]
     with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
         documents_of(columns_of(some), M)
+
+
+def test_lengths_of_sketches_whose_sum_wraps_around_are_corrupt() -> None:
+    columns = columns_of([document(offset, 1) for offset in range(4)])
+    wrapping = np.array([2**63 - 1, 2**63 - 1, 1, columns["sketch"].size + 1], np.int64)
+    with np.errstate(over="ignore"):
+        assert wrapping.sum() == columns["sketch"].size
+    with pytest.raises(Corrupt, match="expected sketches"):
+        documents_of(columns | {"words": wrapping}, M)
 
 
 @given(

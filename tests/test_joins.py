@@ -120,13 +120,13 @@ class JoinsMachine(RuleBasedStateMachine):
                     self.joins.ask(waiting, near)
                     self.model.asked[waiting] = set(near)
 
-    @rule(waiting=documents, candidate=st.sampled_from([7, 8, 9]))
-    def hear(self, waiting: Waiting, candidate: int) -> None:
+    @rule(waiting=documents, candidates=st.sets(st.sampled_from([7, 8, 9])))
+    def hear(self, waiting: Waiting, candidates: set[int]) -> None:
         asked = self.model.asked.get(waiting)
-        last = asked is not None and not asked - {candidate}
-        assert self.joins.heard(waiting, candidate) == last
+        last = asked is not None and not asked - candidates
+        assert self.joins.heard(waiting, candidates) == last
         if asked is not None:
-            asked.discard(candidate)
+            asked -= candidates
         if last:
             del self.model.asked[waiting]
 
@@ -201,8 +201,8 @@ def test_a_document_that_asks_is_not_made_to_wait_again(tmp_path: Path) -> None:
         joins.ask(WAITING[0], [7])
         joins.add(BATCHES[0], [0], WAITING[0])
         assert joins.answered(answers(0, [BATCHES[0]]), 0) == []
-        assert joins.heard(WAITING[0], 7)
-        assert not joins.heard(WAITING[0], 7)
+        assert joins.heard(WAITING[0], [7])
+        assert not joins.heard(WAITING[0], [7])
 
 
 def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_what_comes_and_goes_between_two_saves_leaves_no_trace(tmp_path: Path) -
         joins.add(BATCHES[0], [0], WAITING[0])
         joins.answered(answers(0, [BATCHES[0]]), 0)
         joins.ask(WAITING[0], [7])
-        assert joins.heard(WAITING[0], 7)
+        assert joins.heard(WAITING[0], [7])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store, "delete", lambda key: pytest.fail(f"{key!r} was never there"))
             joins.flush()
@@ -243,9 +243,9 @@ def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> Non
         joins.ask(WAITING[1], [7, 8])
         save()
         joins.answered(answers(0, [BATCHES[0]]), 0)
-        joins.heard(WAITING[1], 7)
+        joins.heard(WAITING[1], [7])
         save()
     with closing(Store(tmp_path, "p")) as store:
         joins = Joins(store)
         assert joins.answered(answers(1, [BATCHES[0]]), 0) == [(WAITING[0], {})]
-        assert joins.heard(WAITING[1], 8)
+        assert joins.heard(WAITING[1], [8])

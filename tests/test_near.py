@@ -19,7 +19,7 @@ def test_a_flood_stays_out_of_memory_and_is_all_there(tmp_path: Path) -> None:
         near = Near(store)
         for table in range(70):
             for waiting in range(30):
-                near.note(waiting, range(waiting, waiting + 4), 1 << table)
+                near.note([(waiting, found) for found in range(waiting, waiting + 4)], 1 << table, range(30))
                 near.trim()
                 assert near.in_memory <= 10
         every_table = (1 << 70) - 1
@@ -31,7 +31,7 @@ def test_what_is_saved_is_there_after_a_restart_and_what_is_dropped_is_not(tmp_p
     with closing(Store(tmp_path, "p")) as store:
         near = Near(store)
         for waiting in range(5):
-            near.note(waiting, [7, 8, 9], 1)
+            near.note([(waiting, 7), (waiting, 8), (waiting, 9)], 1, range(5))
         near.trim()
         near.drop(0)
         near.drop(4)
@@ -48,7 +48,7 @@ def test_what_is_saved_is_there_after_a_restart_and_what_is_dropped_is_not(tmp_p
 def test_a_page_that_is_soon_settled_leaves_nothing_to_be_deleted(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
         near = Near(store)
-        near.note(1, [2], 1)
+        near.note([(1, 2), (3, 4)], 1, [1])
         near.drop(1)
         near.flush()
         assert not store._changes

@@ -254,6 +254,21 @@ def test_the_owner_who_is_asked_revises_its_own_later_page(two: tuple[Desk, Desk
     assert asker.said() == [(1, UNIQUE, 0, None)]
 
 
+def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, Desk]) -> None:
+    _, asked = two
+    first, second, third, none = owned_by(1, 2, count=4)
+    asked.take(document(3, SOME, fingerprint=third))
+    asked.take(document(1, SOME, fingerprint=first))
+    asked.take(document(2, SOME, fingerprint=second))
+    mine = document(9, SOME, fingerprint=0)
+    near = dict.fromkeys([third, first, none, second], 1)
+    asked.owner.asked(Question(mine, near), 0, asked.out)
+    [evidence] = asked.out.evidence[0]
+    assert (evidence.document, evidence.fingerprint, evidence.candidates) == (mine.id, 0, tuple(near))
+    assert evidence.match is not None
+    assert evidence.match.id.offset == 1
+
+
 def test_evidence_before_the_join_is_done_is_kept_and_after_it_revises(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other()
     asked.take(other)
@@ -285,13 +300,13 @@ def test_a_page_waits_for_the_evidence_of_every_candidate(two: tuple[Desk, Desk]
     asker.take(mine, dict.fromkeys(candidates, 0))
     for candidate in candidates:
         assert asker.said() == []
-        asker.owner.heard(Evidence(mine.id, mine.fingerprint, candidate, None), asker.out)
+        asker.owner.heard(Evidence(mine.id, mine.fingerprint, (candidate,), None), asker.out)
     assert asker.said() == [(9, UNIQUE, 0, None)]
 
 
 def test_evidence_for_an_unknown_page_is_ignored(two: tuple[Desk, Desk]) -> None:
     asker, _ = two
-    asker.owner.heard(Evidence(document(1, 1).id, 0, 7, None), asker.out)
+    asker.owner.heard(Evidence(document(1, 1).id, 0, (7,), None), asker.out)
     assert asker.said() == []
 
 
@@ -305,5 +320,5 @@ def test_what_waits_and_what_is_known_outlive_a_restart(tmp_path: Path) -> None:
         opened.owner.directory._store.save(1)
     with desk(tmp_path, owners=2) as opened:
         opened.register(replace(mine))
-        opened.owner.heard(Evidence(mine.id, mine.fingerprint, candidate, None), opened.out)
+        opened.owner.heard(Evidence(mine.id, mine.fingerprint, (candidate,), None), opened.out)
         assert opened.said() == [(9, UNIQUE, 0, None)]

@@ -174,7 +174,7 @@ def test_a_page_that_waits_for_evidence_is_told_that_it_was_forgotten(tmp_path: 
         opened.take(page, {candidate: 0})
         opened.owner.forget("u", opened.out)
         assert [each.reason for each in opened.out.skipped] == [FORGOTTEN]
-        opened.owner.heard(Evidence(page.id, page.fingerprint, candidate, None), opened.out)
+        opened.owner.heard(Evidence(page.id, page.fingerprint, (candidate,), None), opened.out)
         assert opened.said() == []
         assert len(opened.owner.joins) == 0
 
@@ -192,7 +192,7 @@ def test_a_question_about_what_is_not_known_is_answered_with_no_match(one: Desk,
         one.owner.forget("u", one.out)
     asking = document(2, SOME, fingerprint=1)
     one.owner.asked(Question(asking, {0: 1}), 3, one.out)
-    assert one.out.evidence == {3: [Evidence(asking.id, 1, 0, None)]}
+    assert one.out.evidence == {3: [Evidence(asking.id, 1, (0,), None)]}
 
 
 def test_what_is_old_expires_and_the_rest_stays(one: Desk) -> None:

@@ -80,7 +80,7 @@ GOOD: dict[str, bytes | None] = {
     "probes": write_probes(Probes(BATCH, WORDS, WORDS, np.zeros((2, 64), np.uint8)), PLAN),
     "answers": write_answers(Answers(1, (BATCH,), WORDS, WORDS), PLAN),
     "questions": next(write_questions([Question(document(0, 1), {7: 1, 8: 3})], 0, PLAN)),
-    "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, 5, None)], PLAN)),
+    "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, (5,), None)], PLAN)),
     "control": orders(Forget("u"), "inbox", 1)[0].value,
     "seed-keys": write_seed_keys(SeedKeys(5, WORDS, WORDS), PLAN),
     "seed-entries": next(write_seed_entries([Entry(b"D" + bytes(32), b"")], 2, PLAN)),

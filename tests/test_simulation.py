@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from neardup.evidence import Match, match
+from neardup.evidence import Match, better, match
 from neardup.featurizer import Featurizer
 from neardup.joins import Joins, Waiting
 from neardup.log import Record
@@ -55,18 +55,20 @@ def joins_not_saved(patch: pytest.MonkeyPatch) -> None:
 
 
 def order_not_checked(patch: pytest.MonkeyPatch) -> None:
-    def meet(self: Owner, document: Document, known: Any, found_by: int, outbox: Outbox) -> Match | None:
+    def meet(
+        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    ) -> Match | None:
         first, second = sorted((document, known.document), key=lambda each: each.id)
         if first.id == second.id:
-            return None
+            return best
         found = match(second, first, self._thresholds, found_by=found_by)
-        return found and found._replace(id=known.document.id, url=known.document.url)
+        return better(best, found and found._replace(id=known.document.id, url=known.document.url))
 
     patch.setattr(Owner, "_meet", meet)
 
 
 def whole_fingerprints_meet(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Owner, "_are_candidates", lambda self, a, b: True)
+    patch.setattr(Owner, "_confirmed", lambda self, a, b, found_by: found_by)
 
 
 def no_revisions(patch: pytest.MonkeyPatch) -> None:
@@ -82,10 +84,12 @@ def no_revisions(patch: pytest.MonkeyPatch) -> None:
 def early_evidence_dropped(patch: pytest.MonkeyPatch) -> None:
     meet = Owner._meet
 
-    def only_settled_learn(self: Owner, document: Document, known: Any, found_by: int, outbox: Outbox) -> Match | None:
+    def only_settled_learn(
+        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    ) -> Match | None:
         if known.document.id > document.id and known.kind is None:
-            return None
-        return meet(self, document, known, found_by, outbox)
+            return best
+        return meet(self, document, known, found_by, best, outbox)
 
     patch.setattr(Owner, "_meet", only_settled_learn)
 

@@ -24,6 +24,7 @@ from neardup.decision import Thresholds
 from neardup.directory import Directory, check_entry
 from neardup.document_batches import write_documents
 from neardup.errors import StateError
+from neardup.evidence import Match
 from neardup.forgotten import write_forgotten
 from neardup.joins import Joins
 from neardup.log import Output, Record
@@ -40,8 +41,8 @@ from neardup.stage import Stage, Waves, decoded
 from neardup.store import VERSION as LAYOUT
 from neardup.store import Store
 from neardup.topics import Topics
-from neardup.types import DocumentId, Kind, PageRef, SkippedPage, Verdict
-from neardup.verdict import write_verdict
+from neardup.types import DocumentId, Kind, SkippedPage
+from neardup.verdict import write_fields
 
 KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control", "seed-entries", RETIRED)
 """What an inbox carries."""
@@ -60,6 +61,18 @@ _GAUGES: Final = (
     metrics.DIRECTORY_DOCUMENTS,
     metrics.OWNER_CACHE_BYTES,
 )
+_NO_MATCH: Final[dict[str, Any]] = {
+    "duplicate_of": None,
+    "relation": None,
+    "same_url": False,
+    "hamming": None,
+    "resemblance": None,
+    "containment": None,
+    "found_by": (),
+    "first_of_group": None,
+}
+_Fields = dict[str, Any]
+"""Of a `Verdict`, as they are written: one for every page, so an object would cost more than what it says."""
 Message = (
     Registrations
     | list[SkippedPage]
@@ -224,47 +237,48 @@ class Aggregator(Stage):
         outputs += [Output(self._topics.documents, None, None, value) for value in chain(batches, forgotten)]
         return outputs
 
-    def _telling(self, topic: str, verdicts: Sequence[Verdict]) -> list[Output]:
+    def _telling(self, topic: str, verdicts: Sequence[_Fields]) -> list[Output]:
         form = self._settings.verdict_format
-        return [Output(topic, None, verdict.url.encode(), write_verdict(verdict, form)) for verdict in verdicts]
+        return [Output(topic, None, verdict["url"].encode(), write_fields(verdict, form)) for verdict in verdicts]
 
-    def _verdict(self, told: Told, now: float) -> Verdict:
+    def _verdict(self, told: Told, now: float) -> _Fields:
         document, match = told.document, told.match
-        about_match: dict[str, Any] = {}
-        if match is not None:
-            about_match = {
-                "duplicate_of": PageRef(match.url, str(match.id)),
-                "relation": match.relation,
-                "same_url": match.url == document.url,
-                "hamming": match.hamming,
-                "resemblance": match.resemblance,
-                "containment": match.containment,
-                "found_by": self._names(match.found_by) or (SAME_FINGERPRINT,),
-                "first_of_group": PageRef(match.group_url, str(match.group)),
-            }
-        return Verdict(
-            url=document.url,
-            document=str(document.id),
-            fetched_at=document.fetched_at,
-            verdict=told.kind,
-            revision=told.revision,
-            reason=document.note,
-            signature_version=self._plan.signature_version,
-            latency_ms=_latency(document.id, now),
-            **about_match,
-        )
+        return {
+            "url": document.url,
+            "document": str(document.id),
+            "fetched_at": document.fetched_at,
+            "verdict": told.kind,
+            "revision": told.revision,
+            **(_NO_MATCH if match is None else self._about(match, document.url)),
+            "reason": document.note,
+            "signature_version": self._plan.signature_version,
+            "latency_ms": _latency(document.id, now),
+        }
 
-    def _verdict_of_skipped(self, page: SkippedPage, now: float) -> Verdict:
-        return Verdict(
-            url=page.url,
-            document=str(page.id),
-            fetched_at=page.fetched_at,
-            verdict=Kind.SKIPPED,
-            revision=0,
-            reason=page.reason,
-            signature_version=self._plan.signature_version,
-            latency_ms=_latency(page.id, now),
-        )
+    def _about(self, match: Match, url: str) -> _Fields:
+        return {
+            "duplicate_of": {"url": match.url, "document": str(match.id)},
+            "relation": match.relation,
+            "same_url": match.url == url,
+            "hamming": match.hamming,
+            "resemblance": match.resemblance,
+            "containment": match.containment,
+            "found_by": self._names(match.found_by) or (SAME_FINGERPRINT,),
+            "first_of_group": {"url": match.group_url, "document": str(match.group)},
+        }
+
+    def _verdict_of_skipped(self, page: SkippedPage, now: float) -> _Fields:
+        return {
+            "url": page.url,
+            "document": str(page.id),
+            "fetched_at": page.fetched_at,
+            "verdict": Kind.SKIPPED,
+            "revision": 0,
+            **_NO_MATCH,
+            "reason": page.reason,
+            "signature_version": self._plan.signature_version,
+            "latency_ms": _latency(page.id, now),
+        }
 
     def _measure(self, outbox: Outbox) -> None:
         for told in outbox.canaries:
@@ -285,9 +299,9 @@ def _latency(document: DocumentId, now: float) -> float | None:
     return None if document.is_canary else round(now - document.timestamp, 3)
 
 
-def _count(verdicts: Sequence[Verdict]) -> None:
-    for (kind, relation), count in Counter((each.verdict, each.relation) for each in verdicts).items():
+def _count(verdicts: Sequence[_Fields]) -> None:
+    for (kind, relation), count in Counter((each["verdict"], each["relation"]) for each in verdicts).items():
         metrics.VERDICTS.labels(kind, relation or "none").inc(count)
     for each in verdicts:
-        if each.revision == 0 and each.latency_ms is not None:
-            metrics.VERDICT_SECONDS.observe(max(each.latency_ms / 1000, 0.0))
+        if each["revision"] == 0 and each["latency_ms"] is not None:
+            metrics.VERDICT_SECONDS.observe(max(each["latency_ms"] / 1000, 0.0))

@@ -6,6 +6,7 @@ from neardup.errors import Corrupt, WrongPlan
 from neardup.types import BatchId, DocumentId
 
 _INT64 = range(-(2**63), 2**63)
+_LEAST, _MOST = _INT64[0], _INT64[-1]
 _UINT64 = range(2**64)
 
 
@@ -26,8 +27,17 @@ def batch_of(value: Any) -> BatchId:
 
 def document_of(values: Any) -> DocumentId:
     """A document's id. Raises Corrupt."""
-    match values:
-        case [int(timestamp), int(partition), int(offset)] if all(each in _INT64 for each in values):
+    # Spelled out: there are several of these in every row of evidence.
+    if isinstance(values, list | tuple) and len(values) == 3:
+        timestamp, partition, offset = values
+        if (
+            isinstance(timestamp, int)
+            and isinstance(partition, int)
+            and isinstance(offset, int)
+            and _LEAST <= timestamp <= _MOST
+            and _LEAST <= partition <= _MOST
+            and _LEAST <= offset <= _MOST
+        ):
             return DocumentId(timestamp, partition, offset)
     raise Corrupt(f"expected a document as timestamp, partition and offset, got {values!r}")
 

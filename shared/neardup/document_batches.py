@@ -5,7 +5,6 @@ the other one's is the same. A message names the signature version: sketches of 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,7 +38,8 @@ class Batch(NamedTuple):
 def write_documents(settled: Sequence[Settled], signature_version: str) -> Iterator[bytes]:
     """Messages of about 512 KB."""
     for some in split(settled, lambda each: size_of(each.document) + size_of_match(each.match)):
-        columns = columns_of([_light(each) for each in some])
+        sketches = [_NO_SKETCH if _has_same_tokens(each.match) else each.document.sketch for each in some]
+        columns = columns_of([each.document for each in some], sketches)
         columns |= {"match": [packed_match(each.match) for each in some], "signature": signature_version}
         yield wire.encode("documents", columns)
 
@@ -65,10 +65,8 @@ def batch_of(body: dict[str, Any]) -> Batch:
     return Batch(signature, body, _matches(body))
 
 
-def _light(settled: Settled) -> Document:
-    if settled.match is not None and settled.match.relation in _SAME_TOKENS:
-        return replace(settled.document, sketch=_NO_SKETCH)
-    return settled.document
+def _has_same_tokens(match: Match | None) -> bool:
+    return match is not None and match.relation in _SAME_TOKENS
 
 
 def _matches(body: dict[str, Any]) -> list[Match | None]:

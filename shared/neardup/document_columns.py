@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neardup.errors import Corrupt
 from neardup.identity import CHECKSUM_BYTES
-from neardup.packed_sketch import is_packed
+from neardup.packed_sketch import are_packed
 from neardup.types import Checksums, Document, DocumentId
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ BATCH_BYTES: Final = 512 * 1024
 """A message is closed when its documents reach this size."""
 
 _LEVELS: Final = 3
+_NONE: Final = type(None)
 
 
 def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]:
@@ -36,10 +38,11 @@ def size_of(document: Document) -> int:
     return _size(text, document.sketch.nbytes)
 
 
-def columns_of(documents: Sequence[Document]) -> dict[str, Any]:
-    """The columns of these documents."""
+def columns_of(documents: Sequence[Document], sketches: Sequence[NDArray[np.uint64]] | None = None) -> dict[str, Any]:
+    """The columns of these documents, with these sketches instead of their own if there are any."""
     checksums = b"".join(each.checksums.content + each.checksums.tokens + each.checksums.shingles for each in documents)
-    sketches = [each.sketch for each in documents]
+    if sketches is None:
+        sketches = [each.sketch for each in documents]
     return {
         "id": np.array([each.id for each in documents], np.int64).reshape(-1, 3),
         "url": [each.url for each in documents],
@@ -100,10 +103,9 @@ def documents_of(body: dict[str, Any], mips: int | None) -> list[Document]:
     `mips`: every document must have a sketch with so many MIPs values; None if it need not have one.
     """
     check(body)
-    documents = _documents(body)
-    if mips is not None and not all(is_packed(each.sketch, mips) for each in documents):
+    if mips is not None and not are_packed(body["sketch"], body["words"], mips):
         raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
-    return documents
+    return _documents(body)
 
 
 def check(body: dict[str, Any]) -> None:
@@ -117,13 +119,13 @@ def check(body: dict[str, Any]) -> None:
 def _check(body: dict[str, Any]) -> None:
     ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
     checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
-    _expect("id", ids, np.int64, 3)
-    _expect("checksums", checksums, np.uint8, width)
+    expect_column("id", ids, np.int64, 3)
+    expect_column("checksums", checksums, np.uint8, width)
     for name, column, dtype in (
         ("size", sizes, np.int64), ("fingerprint", fingerprints, np.uint64), ("words", words, np.int64),
         ("sketch", sketch, np.uint64),
     ):  # fmt: skip
-        _expect(name, column, dtype, 0)
+        expect_column(name, column, dtype)
     urls, times, notes = body["url"], body["fetched_at"], body["note"]
     for name, column in (
         ("checksums", checksums), ("size", sizes), ("fingerprint", fingerprints), ("words", words), ("url", urls),
@@ -131,11 +133,12 @@ def _check(body: dict[str, Any]) -> None:
     ):  # fmt: skip
         if len(column) != len(ids):
             raise Corrupt(f"expected {len(ids)} rows of {name}, got {len(column)}")
-    if (words < 0).any() or int(words.sum()) != sketch.size:
+    # None may be longer than all: else their sum could wrap around to the right one.
+    if (words < 0).any() or (words > sketch.size).any() or int(words.sum()) != sketch.size:
         raise Corrupt(f"expected sketches of {words.sum()} words, got {sketch.size}")
-    if not all(isinstance(url, str) for url in urls):
+    if {*map(type, urls)} - {str}:
         raise Corrupt("expected urls of text")
-    if not all(text is None or isinstance(text, str) for text in (*times, *notes)):
+    if {*map(type, times), *map(type, notes)} - {str, _NONE}:
         raise Corrupt("expected times and notes of text")
 
 
@@ -160,7 +163,8 @@ def _documents(body: dict[str, Any]) -> list[Document]:
     return documents
 
 
-def _expect(name: str, column: Any, dtype: type[np.generic], columns: int) -> None:
+def expect_column(name: str, column: Any, dtype: type[np.generic], columns: int = 0) -> None:
+    """Raise Corrupt unless it is an array of this type, with so many columns; 0: with one dimension."""
     shape = column.shape[1:]
     if column.dtype != dtype or shape != ((columns,) if columns else ()):
         raise Corrupt(f"{name}: expected {np.dtype(dtype).name} in {columns or 1} columns, got {column.dtype} {shape}")

@@ -35,6 +35,17 @@ class Match(NamedTuple):
         return RELATIONS.index(self.relation), self.id
 
 
+def can_better(best: Match | None, later: Document, earlier: Document) -> bool:
+    """Whether `match` of these two could be better than what is known already: cheap, from checksums and order alone.
+
+    Sketches say at most that the two are near, so most of a crowd of near-duplicates need not be compared.
+    """
+    if best is None:
+        return True
+    strongest = later.checksums.relation_to(earlier.checksums) or Relation.NEAR
+    return (RELATIONS.index(strongest), earlier.id) < best.rank
+
+
 def better(a: Match | None, b: Match | None) -> Match | None:
     """The one to tell the crawler about."""
     if a is None or b is None:
@@ -57,13 +68,13 @@ def match(
     if relation is None:
         return None
     return Match(
-        id=earlier.id,
-        url=earlier.url,
-        relation=relation,
-        hamming=(later.fingerprint ^ earlier.fingerprint).bit_count(),
-        resemblance=round(resemblance, 4),
-        containment=None if containment is None else round(containment, 4),
-        found_by=found_by,
-        group=earlier.id if group is None else group.group,
-        group_url=earlier.url if group is None else group.group_url,
+        earlier.id,
+        earlier.url,
+        relation,
+        (later.fingerprint ^ earlier.fingerprint).bit_count(),
+        round(resemblance, 4),
+        None if containment is None else round(containment, 4),
+        found_by,
+        earlier.id if group is None else group.group,
+        earlier.url if group is None else group.group_url,
     )

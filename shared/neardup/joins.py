@@ -12,8 +12,6 @@ sending. The first batch that is complete settles it, and it leaves all others. 
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -89,11 +87,8 @@ class Joins:
 
         They no longer wait for answers.
         """
-        bit = 1 << table
         pairs = zip(answers.query.tolist(), answers.found.tolist(), strict=True)
-        for query, some in groupby(pairs, key=itemgetter(0)):
-            if query in self._waiting_with:
-                self._near.note(query, map(itemgetter(1), some), bit)
+        self._near.note(pairs, 1 << table, self._waiting_with)
         complete: list[tuple[Waiting, dict[int, int]]] = []
         for batch in answers.batches:
             join = self._joins.get(batch)
@@ -115,12 +110,12 @@ class Joins:
         self._asked[waiting] = set(candidates)
         self._changed.add(waiting)
 
-    def heard(self, waiting: Waiting, candidate: int) -> bool:
-        """Evidence about a candidate has come; whether it was the last that was missing."""
+    def heard(self, waiting: Waiting, candidates: Iterable[int]) -> bool:
+        """Evidence about some candidates has come; whether it was the last that was missing."""
         asked = self._asked.get(waiting)
         if asked is None:
             return False
-        asked.discard(candidate)
+        asked.difference_update(candidates)
         self._changed.add(waiting)
         if asked:
             return False

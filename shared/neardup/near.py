@@ -7,7 +7,7 @@ many are kept as objects; of the others, those that waited longest for an answer
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 import msgpack
@@ -40,14 +40,23 @@ class Near:
         """Fingerprints found that are kept as objects."""
         return self._count
 
-    def note(self, fingerprint: int, found: Iterable[int], bit: int) -> None:
-        """A table has found these near it."""
-        near = self._opened(fingerprint)
-        before = len(near)
-        for each in found:
-            near[each] = near.get(each, 0) | bit
-        self._count += len(near) - before
-        self._changed.add(fingerprint)
+    def note(self, pairs: Iterable[tuple[int, int]], bit: int, waiting: Container[int]) -> None:
+        """A table has found the second of each pair near the first, where that is one that waits."""
+        last, near = None, None
+        for fingerprint, found in pairs:
+            # Those of one fingerprint mostly come together.
+            if fingerprint != last:
+                last, near = fingerprint, None
+                if fingerprint in waiting:
+                    near = self._opened(fingerprint)
+                    self._changed.add(fingerprint)
+            if near is None:
+                continue
+            if found in near:
+                near[found] |= bit
+            else:
+                near[found] = bit
+                self._count += 1
 
     def of(self, fingerprint: int) -> dict[int, int]:
         """All that was found near it so far."""

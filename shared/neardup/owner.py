@@ -18,10 +18,10 @@ from neardup.canaries import Canaries
 from neardup.decision import Thresholds
 from neardup.directory import Directory, Known, url_hash
 from neardup.document_batches import Settled
-from neardup.evidence import Match, better, match
+from neardup.evidence import Match, better, can_better, match
 from neardup.joins import Joins, Waiting
 from neardup.owners import owner_of
-from neardup.packed_sketch import bands_in_common, shares_band
+from neardup.packed_sketch import bands_in_common
 from neardup.questions import Evidence, Question
 from neardup.types import BatchId, Document, DocumentId, Kind, Relation, SkippedPage
 
@@ -104,7 +104,7 @@ class Owner:
         new = Known(document)
         for known in list(variants):
             if known is not twin:
-                new.match = better(new.match, self._meet(document, known, 0, outbox))
+                new.match = self._meet(document, known, 0, new.match, outbox)
         self.directory.add(new)
         if twin is not None:
             self._take_over(new, twin, outbox)
@@ -119,11 +119,10 @@ class Owner:
 
     def asked(self, question: Question, asker: int, outbox: Outbox) -> None:
         """Another owner asks about a document of its own."""
-        replies = outbox.evidence.setdefault(asker, [])
         document = question.document
-        for candidate, found_by in question.candidates.items():
-            found = self._compare(document, candidate, found_by, outbox)
-            replies.append(Evidence(document.id, document.fingerprint, candidate, found))
+        best = self._best(document, question.candidates, None, outbox)
+        evidence = Evidence(document.id, document.fingerprint, tuple(question.candidates), best)
+        outbox.evidence.setdefault(asker, []).append(evidence)
 
     def heard(self, evidence: Evidence, outbox: Outbox) -> None:
         """The evidence that was asked for, or a repetition of it."""
@@ -131,7 +130,7 @@ class Owner:
         if known is None:
             return
         self._learn(known, evidence.match, outbox)
-        if self.joins.heard(_waiting(known.document), evidence.candidate) and known.kind is None:
+        if self.joins.heard(_waiting(known.document), evidence.candidates) and known.kind is None:
             self._settle(known, outbox)
 
     def forget(self, url: str, outbox: Outbox) -> None:
@@ -167,7 +166,7 @@ class Owner:
         if self.canaries.find(waiting) is None:
             new = Known(document)
             for known in self.directory.variants(document.fingerprint):
-                new.match = better(new.match, self._meet(document, known, 0, outbox))
+                new.match = self._meet(document, known, 0, new.match, outbox)
             self.canaries.add(new)
         self.joins.add(batch, expected, waiting)
 
@@ -196,14 +195,13 @@ class Owner:
             self.directory.set_first_with_content(twin.document)
 
     def _inquire(self, known: Known, near: dict[int, int], outbox: Outbox) -> None:
-        remote: dict[int, dict[int, int]] = {}
         outbox.candidates += len(near)
+        remote: dict[int, dict[int, int]] = {}
         for candidate, found_by in near.items():
-            owner = owner_of(candidate, self._owners)
-            if owner == self._number:
-                self._learn(known, self._compare(known.document, candidate, found_by, outbox), outbox)
-            else:
-                remote.setdefault(owner, {})[candidate] = found_by
+            remote.setdefault(owner_of(candidate, self._owners), {})[candidate] = found_by
+        mine = remote.pop(self._number, None)
+        if mine is not None:
+            self._learn(known, self._best(known.document, mine, known.match, outbox), outbox)
         if not remote:
             self._settle(known, outbox)
             return
@@ -220,35 +218,52 @@ class Owner:
         )
         return {each: near[each] for each in ranked[: self._most_candidates]}
 
-    def _compare(self, document: Document, candidate: int, found_by: int, outbox: Outbox) -> Match | None:
-        """The best match of a document among the variants of a fingerprint; later variants learn of the document."""
-        best = None
-        for known in self.directory.variants(candidate):
-            best = better(best, self._meet(document, known, found_by, outbox))
+    def _best(self, document: Document, near: dict[int, int], best: Match | None, outbox: Outbox) -> Match | None:
+        """The best match of a document among the variants of these fingerprints, and what was the best before.
+
+        Later variants learn of the document.
+        """
+        for candidate, found_by in near.items():
+            for known in self.directory.variants(candidate):
+                best = self._meet(document, known, found_by, best, outbox)
         return best
 
-    def _meet(self, document: Document, known: Known, found_by: int, outbox: Outbox) -> Match | None:
-        """Compare both ways by order: the earlier one comes back as a match, the later one learns."""
-        if known.document.id == document.id or not self._are_candidates(document, known.document):
-            return None
-        if self._bands is not None and found_by & self._buckets:
-            # The shard said that they met in some bucket; from their sketches it is known in which.
-            shared = bands_in_common(document.sketch, known.document.sketch, self._bands)
-            found_by = found_by & self._buckets - 1 | shared * self._buckets
-        if known.document.id < document.id:
-            return self._match(document, known, found_by)
-        self._learn(known, match(known.document, document, self._thresholds, found_by=found_by), outbox)
-        return None
+    def _meet(
+        self, document: Document, known: Known, found_by: int, best: Match | None, outbox: Outbox
+    ) -> Match | None:
+        """Compare both ways by order: an earlier one comes back if it is the best match so far, a later one learns."""
+        other = known.document
+        is_earlier = other.id < document.id
+        # Nothing is compared that could change nothing.
+        if is_earlier and not can_better(best, document, other):
+            return best
+        if not is_earlier and (other.id == document.id or known.kind is Kind.DUPLICATE):
+            return best
+        confirmed = self._confirmed(document, other, found_by)
+        if confirmed is None:
+            return best
+        if is_earlier:
+            return better(best, self._match(document, known, confirmed))
+        self._learn(known, match(other, document, self._thresholds, found_by=confirmed), outbox)
+        return best
 
-    def _are_candidates(self, a: Document, b: Document) -> bool:
-        """Whether the tables let these two documents meet.
+    def _confirmed(self, a: Document, b: Document, found_by: int) -> int | None:
+        """What found two documents, with the bands in which they met; None if the tables do not let them meet.
 
         A bucket has the fingerprint of a document that shares a band. Another document with that fingerprint
         need not share it; whether it is compared must not depend on which of the two was known first.
         """
-        if (a.fingerprint ^ b.fingerprint).bit_count() <= self._k:
-            return True
-        return self._bands is not None and shares_band(a.sketch, b.sketch, self._bands)
+        are_close = (a.fingerprint ^ b.fingerprint).bit_count() <= self._k
+        if self._bands is None:
+            return found_by if are_close else None
+        in_bucket = found_by & self._buckets
+        if are_close and not in_bucket:
+            return found_by
+        shared = bands_in_common(a.sketch, b.sketch, self._bands)
+        if not are_close and not shared:
+            return None
+        # The shard said that they met in some bucket; from their sketches it is known in which.
+        return found_by & self._buckets - 1 | shared * self._buckets if in_bucket else found_by
 
     def _match(self, document: Document, earlier: Known, found_by: int = 0) -> Match | None:
         return match(document, earlier.document, self._thresholds, found_by=found_by, group=earlier.match)

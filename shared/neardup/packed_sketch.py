@@ -51,6 +51,16 @@ def is_packed(words: NDArray[np.uint64], m: int) -> bool:
     return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
 
 
+def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> bool:
+    """The same of many sketches, one after the other, of so many words each; together they are all of the array."""
+    if not counts.all():
+        return False
+    headers = words[np.cumsum(counts) - counts]
+    sampled, spots = (headers >> np.uint64(32)).astype(np.int64), (headers >> np.uint64(24) & np.uint64(0xFF))
+    lengths = 1 + (m + 7) // 8 + sampled + spots.astype(np.int64)
+    return bool((headers >> np.uint64(8) & np.uint64(0xFFFF) == m).all() and (lengths == counts).all())
+
+
 def mips_bytes(packed: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """The kept byte of every MIPs value: what bands are made of."""
     m = int(packed[0]) >> 8 & 0xFFFF
@@ -79,11 +89,6 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
         shared / left if left >= LEAST_SAMPLED else None,
         shared / right if right >= LEAST_SAMPLED else None,
     )
-
-
-def shares_band(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> bool:
-    """Whether the documents of two sketches meet in a bucket, from the kept bytes of the values in each band."""
-    return bands_in_common(a, b, bands) != 0
 
 
 def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:

@@ -1,18 +1,20 @@
 """Questions between owners, and the evidence that comes back.
 
-"Here is a document of mine; a shard found your fingerprint near its. Is it a duplicate of one that you know?" The owner
-who is asked also learns: a later document of its own may be a duplicate of the one in the question.
+"Here is a document of mine; a shard found your fingerprints near its. Is it a duplicate of one that you know?" The
+answer is the best match of all. The owner who is asked also learns: a later document of its own may be a duplicate of
+the one in the question.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup import wire
 from neardup.checking import document_of, mask_of, number_of, text_of, word_of
-from neardup.document_columns import columns_of, documents_of, size_of, split
+from neardup.document_columns import columns_of, documents_of, expect_column, size_of, split
 from neardup.errors import Corrupt
 from neardup.evidence import RELATIONS, Match
 from neardup.types import Document, DocumentId
@@ -29,11 +31,11 @@ class Question:
 
 
 class Evidence(NamedTuple):
-    """What the owner of `candidate` says about the document: a match, or that it has none."""
+    """What the owner of all `candidates` says about the document: its best match there, or that it has none."""
 
     document: DocumentId
     fingerprint: int
-    candidate: int
+    candidates: tuple[int, ...]
     match: Match | None
 
 
@@ -78,20 +80,39 @@ def read_questions(body: dict[str, Any], owners: int, mips: int) -> tuple[int, l
 
 def write_evidence(evidence: Sequence[Evidence], plan: str) -> Iterator[bytes]:
     """Messages for one owner; `plan` is the digest of the sender's plan."""
-    for some in split(evidence, lambda each: _PAIR_BYTES + size_of_match(each.match)):
-        rows = [[*each.document, each.fingerprint, each.candidate, packed_match(each.match)] for each in some]
-        yield wire.encode("evidence", {"plan": plan, "rows": rows})
+    for some in split(evidence, lambda each: _PAIR_BYTES + 8 * len(each.candidates) + size_of_match(each.match)):
+        yield wire.encode(
+            "evidence",
+            {
+                "plan": plan,
+                "document": np.array([each.document for each in some], np.int64).reshape(-1, 3),
+                "fingerprint": np.array([each.fingerprint for each in some], np.uint64),
+                "candidate": np.array([word for each in some for word in each.candidates], np.uint64),
+                "candidates": np.array([len(each.candidates) for each in some], np.int64),
+                "match": [packed_match(each.match) for each in some],
+            },
+        )
 
 
 def read_evidence(body: dict[str, Any]) -> list[Evidence]:
     """The body of a message. Raises Corrupt."""
     try:
+        documents, counts = body["document"], body["candidates"]
+        expect_column("document", documents, np.int64, 3)
+        expect_column("candidates", counts, np.int64)
+        for name in ("fingerprint", "candidate"):
+            expect_column(name, body[name], np.uint64)
+        # Added up by Python: a sum of numpy's could wrap around to the right one.
+        if (counts < 0).any() or sum(counts.tolist()) != body["candidate"].size:
+            raise Corrupt(f"expected {sum(counts.tolist())} candidates, got {body['candidate'].size}")
+        words = iter(body["candidate"].tolist())
+        columns = zip(documents.tolist(), body["fingerprint"].tolist(), counts.tolist(), body["match"], strict=True)
         return [
-            Evidence(document_of(place), word_of(fingerprint), word_of(candidate), unpacked_match(match))
-            for *place, fingerprint, candidate, match in body["rows"]
+            Evidence(DocumentId(*place), fingerprint, tuple(islice(words, count)), unpacked_match(match))
+            for place, fingerprint, count, match in columns
         ]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise Corrupt(f"expected rows of evidence, got {sorted(body)}: {error!r}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise Corrupt(f"expected the columns of evidence, got {sorted(body)}: {error!r}") from error
 
 
 def size_of_match(match: Match | None) -> int:
@@ -103,15 +124,18 @@ def packed_match(match: Match | None) -> list[Any] | None:
     """Plain values, for messages and for the directory."""
     if match is None:
         return None
-    relation, found_by = RELATIONS.index(match.relation), _mask_bytes(match.found_by)
-    return list(match._replace(relation=relation, found_by=found_by))  # type: ignore[arg-type]
+    place, url, relation, hamming, resemblance, containment, found_by, group, group_url = match
+    return [
+        place, url, RELATIONS.index(relation), hamming, resemblance, containment, _mask_bytes(found_by), group,
+        group_url,
+    ]  # fmt: skip
 
 
 def unpacked_match(values: Any) -> Match | None:
     """A match from its plain values, whatever they are. Raises Corrupt."""
+    if values is None:
+        return None
     match values:
-        case None:
-            return None
         case [place, url, int(relation), int(hamming), resemblance, containment, found_by, group, group_url] if (
             relation in range(len(RELATIONS))
         ):

@@ -1,4 +1,7 @@
-"""A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`."""
+"""A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`.
+
+Who writes one for every page may write the fields themselves, and needs no `Verdict`.
+"""
 
 from operator import attrgetter
 from typing import Any, Final
@@ -17,6 +20,11 @@ def write_verdict(verdict: Verdict, form: str) -> bytes:
     for name in ("duplicate_of", "first_of_group"):
         reference = fields[name]
         fields[name] = None if reference is None else {"url": reference.url, "document": reference.document}
+    return write_fields(fields, form)
+
+
+def write_fields(fields: dict[str, Any], form: str) -> bytes:
+    """The same from all fields of a verdict, in their order; a page that it points at is a map of its two."""
     if form == "msgpack":
         packed: bytes = msgpack.packb(fields)
         return packed

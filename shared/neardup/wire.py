@@ -43,7 +43,7 @@ SCHEMAS: Final[dict[str, int]] = {
     "probes": 2,
     "answers": 2,
     "questions": 1,
-    "evidence": 1,
+    "evidence": 2,
     "control": 1,
     "seed-keys": 1,
     "seed-entries": 1,
