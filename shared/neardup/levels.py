@@ -36,6 +36,10 @@ class Merging(Protocol[_Run]):
     older: _Run
     newer: _Run
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory beside the two runs: as many as the new run will have, written to or not."""
+
     def advance(self, inserted: int) -> _Run | None:
         """Do the share of work that `inserted` new entries call for; the run when it is ready."""
 
@@ -52,6 +56,11 @@ class Levels(Generic[_Run]):
         self.runs: list[_Run] = []
         self._merge, self._ratio, self._counts = merge, ratio, counts
         self._merges: list[Merging[_Run]] = []
+
+    @property
+    def merging_nbytes(self) -> int:
+        """Bytes of memory that merges in progress hold beside the runs: up to as many again."""
+        return sum(merge.nbytes for merge in self._merges)
 
     def add(self, run: _Run) -> None:
         """The newest run."""

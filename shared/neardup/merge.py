@@ -34,6 +34,11 @@ class Merge:
         # Each key is read, merged and indexed once, and all of it must be done while newer.size keys come in.
         self._pace = HASTE * 3 * total / max(1, newer.size)
 
+    @property
+    def nbytes(self) -> int:
+        built = 0 if self._builder is None else self._builder.nbytes
+        return int(self._out.nbytes) + sum(reader.nbytes for reader in self._inputs) + built
+
     def advance(self, inserted: int) -> Run | None:
         """Do the share of work that `inserted` new keys call for; the run when it is ready."""
         budget = int(self._pace * inserted) + 1
@@ -61,6 +66,11 @@ class _Reader:
         plain = getattr(run, "keys", None)
         self._done = 0 if plain is None else run.size
         self.keys: NDArray[np.uint64] = np.empty(run.size, np.uint64) if plain is None else plain
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory beside the run."""
+        return 0 if self.keys is getattr(self._run, "keys", None) else int(self.keys.nbytes)
 
     def step(self, budget: int) -> int:
         count = min(budget, self._run.size - self._done)

@@ -84,6 +84,10 @@ class PairMerge:
         self._i = self._j = 0
         self._pace = HASTE * total / max(1, newer.size)
 
+    @property
+    def nbytes(self) -> int:
+        return self._run.nbytes
+
     def advance(self, inserted: int) -> PairRun | None:
         """Do the share of work that `inserted` new pairs call for; the run when it is ready."""
         older, newer, run = self.older, self.newer, self._run

@@ -45,6 +45,10 @@ class Run(Protocol):
 class Builder(Protocol):
     """Makes a run from keys that are already in order, a bounded number at a time."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory beside the keys."""
+
     def step(self, budget: int) -> bool:
         """Take at most `budget` keys further; True when the run is ready."""
 
@@ -128,6 +132,10 @@ class PlainBuilder:
             self.bitmap_bits = 0
         words = (1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0
         self.bitmap: NDArray[np.uint64] = np.empty(words, np.uint64)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._directory.nbytes + self.bitmap.nbytes)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)

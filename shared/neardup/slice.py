@@ -63,8 +63,8 @@ class Slice:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs and the tail, without merges in progress."""
-        return sum(run.nbytes for run in self.runs) + self._tail.nbytes
+        """Bytes of the runs, of the merges in progress, which are a second copy of some of them, and of the tail."""
+        return sum(run.nbytes for run in self.runs) + self._levels.merging_nbytes + self._tail.nbytes
 
     @property
     def tail(self) -> NDArray[np.uint64]:
