@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 LEAST_BYTES: Final = 1 << 18
 """Smaller arrays are left to the allocator."""
+_STEP_BYTES: Final = 1 << 17
+"""Given back at once: a call of the system for every small batch would take longer than the batch."""
 _PAGE: Final = mmap.PAGESIZE
 
 
@@ -41,6 +43,7 @@ class Spares:
 
     def __init__(self) -> None:
         self._idle: list[_Mapping] = []
+        self._owed = 0
 
     @property
     def nbytes(self) -> int:
@@ -60,7 +63,11 @@ class Spares:
         return made
 
     def give_back(self, nbytes: int) -> None:
-        """At least so many bytes of what was not used for longest, where there are."""
+        """So many bytes of what was not used for longest, where there are, now or with a later call."""
+        self._owed += nbytes
+        if self._owed < _STEP_BYTES:
+            return
+        nbytes, self._owed = self._owed, 0
         while nbytes > 0 and self._idle:
             nbytes -= self._idle[0].give_back(nbytes)
             if not self._idle[0].touched:
