@@ -52,8 +52,8 @@ class BucketTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs and the hash table, without merges in progress."""
-        return self._recent.nbytes + sum(run.nbytes for run in self._levels.runs)
+        """Bytes of the runs, of the merges in progress, which are a second copy of some of them, and the hash table."""
+        return self._recent.nbytes + self._levels.merging_nbytes + sum(run.nbytes for run in self._levels.runs)
 
     @property
     def run_count(self) -> int:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from neardup.compressed_runs import EliasFanoBuilder, EliasFanoRun, HuffmanBuilder, HuffmanRun
 from neardup.runs import Builder, PlainBuilder, PlainRun, Run
+from neardup.spares import Spares
 
 
 class Codec(StrEnum):
@@ -26,13 +27,15 @@ _RUNS: Final[Mapping[Codec, Callable[..., Run]]] = {
 }
 
 
-def make_builder(codec: Codec, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int) -> Builder:
-    """The builder of that codec for keys in rising order, no two equal."""
+def make_builder(
+    codec: Codec, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spares: Spares | None = None
+) -> Builder:
+    """The builder of that codec for keys in rising order, no two equal; a plain one takes memory from `spares`."""
     if codec is Codec.ELIAS_FANO:
         return EliasFanoBuilder(keys, skip=skip, epoch=epoch)
     if codec is Codec.HUFFMAN:
         return HuffmanBuilder(keys, skip=skip, epoch=epoch)
-    return PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch)
+    return PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch, spares=spares)
 
 
 def codec_of(run: Run) -> Codec:

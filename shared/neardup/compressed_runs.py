@@ -75,6 +75,10 @@ class EliasFanoBuilder:
         self._upper: NDArray[np.uint64] = np.empty((keys.size + values) // 64 + _SPARE_WORDS, np.uint64)
         self._samples: NDArray[np.uint32] = np.empty(values // elias_fano.SAMPLE + 1, np.uint32)
 
+    @property
+    def nbytes(self) -> int:
+        return int(self._lower.nbytes + self._upper.nbytes + self._samples.nbytes)
+
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)
         elias_fano.encode(
@@ -153,6 +157,12 @@ class HuffmanBuilder:
         self._positions = np.zeros(64, np.int64)
         self._counted = self._encoded = self._block = self._bit = 0
         self._lengths: NDArray[np.int64] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        if self._lengths is None:
+            return 0
+        return int(self._words.nbytes + self._last_keys.nbytes + self._counts.nbytes)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._counted + budget)

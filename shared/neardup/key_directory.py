@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels.locating import extend_directory
+from neardup.spares import Spares
 
 _LEAST_BITS = 4  # fewer have one word, as none have
 
@@ -22,11 +23,12 @@ class KeyDirectory:
         self._filled = 0
 
     @classmethod
-    def empty(cls, size: int, skip: int, leading: int = 64) -> "KeyDirectory":
+    def empty(cls, size: int, skip: int, leading: int = 64, spares: Spares | None = None) -> "KeyDirectory":
         """For that many keys, asked for `leading` bits or more: `extend` over all of them before it is used."""
         # A value or two a key: at most 2 bytes.
         bits = min(size.bit_length(), leading - skip)
-        return cls(np.empty((1 << bits - 3 if bits >= _LEAST_BITS else 1) + 1, np.uint64), skip)
+        words = (1 << bits - 3 if bits >= _LEAST_BITS else 1) + 1
+        return cls(np.empty(words, np.uint64) if spares is None else spares.array(words, np.uint64), skip)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], skip: int) -> "KeyDirectory":

@@ -11,6 +11,8 @@ from neardup.kernels.ordering import order_matches
 from neardup.table import leading_mask
 
 DEFAULT_CAP: Final = 1000
+_KEPT_PAIRS: Final = 1 << 18
+"""Room for more than this, 4 MB, is what a flood of near pages needed, and not kept for the batches after it."""
 
 
 @dataclass(slots=True)
@@ -47,15 +49,17 @@ class Found:
     """Buffers for pairs (query, key). `collect` calls a resumable kernel until it is through."""
 
     def __init__(self, room: int = 1 << 14) -> None:
-        self.query: NDArray[np.int64] = np.empty(room, np.int64)
-        self.key: NDArray[np.uint64] = np.empty(room, np.uint64)
+        self._room = room
+        self._make(room)
         self.count = 0
         self.scanned = 0
         """Keys that were looked at to find these."""
 
     def clear(self) -> None:
-        """Forget what was found, keep the buffers."""
+        """Forget what was found, keep the buffers unless they have grown much."""
         self.count = self.scanned = 0
+        if self.query.size > max(self._room, _KEPT_PAIRS):
+            self._make(self._room)
 
     def collect(self, total: int, least_room: int, kernel: Callable[[int, "Found"], tuple[int, int]]) -> None:
         """`kernel(start, self)` returns (next, found); grow and repeat until next is `total`."""
@@ -91,6 +95,10 @@ class Found:
         distance = np.empty(self.count, np.uint8)
         count, capped = order_matches(self.query, self.key, self.count, queries, cap, number, key, distance)
         return Matches(number[:count], key[:count], distance[:count], capped)
+
+    def _make(self, room: int) -> None:
+        self.query: NDArray[np.int64] = np.empty(room, np.int64)
+        self.key: NDArray[np.uint64] = np.empty(room, np.uint64)
 
     def _grow(self, least_room: int) -> None:
         size = max(2 * self.query.size, self.count + 2 * least_room)

@@ -101,7 +101,7 @@ SLICE_KEYS = Gauge(
     "Keys that a shard partition holds: fingerprints (simhash) or bucket keys (bands), of which a page has several.",
     ["partition", "table"],
 )
-SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs that a shard partition holds.", ["partition"])
+SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs of a shard partition and of its merges.", ["partition"])
 SLICE_RUNS = Gauge("neardup_slice_runs", "Sorted runs of a shard partition; a probe looks into each.", ["partition"])
 SLICE_EVENTS = Counter(
     "neardup_slice_events_total",

@@ -8,15 +8,18 @@ from neardup.kernels.merging import merge_step
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found
 from neardup.merge import HASTE
+from neardup.spares import Spares
 
 
 class PairRun:
     """Pairs in order of key, then fingerprint, no two the same, with a directory on the keys' leading bits."""
 
-    def __init__(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> None:
+    def __init__(
+        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int, spares: Spares | None = None
+    ) -> None:
         """`extend` over all keys before the first probe."""
         self.keys, self.fingerprints, self.epoch = keys, fingerprints, epoch
-        self._directory = KeyDirectory.empty(keys.size, 0)
+        self._directory = KeyDirectory.empty(keys.size, 0, spares=spares)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> "PairRun":
@@ -77,12 +80,17 @@ class PairRun:
 class PairMerge:
     """Two runs of an epoch become one: merged and entered into the directory in one go, a bounded number a batch."""
 
-    def __init__(self, older: PairRun, newer: PairRun) -> None:
+    def __init__(self, older: PairRun, newer: PairRun, spares: Spares) -> None:
         self.older, self.newer = older, newer
         total = older.size + newer.size
-        self._run = PairRun(np.empty(total, np.uint64), np.empty(total, np.uint64), older.epoch)
+        keys, fingerprints = (spares.array(total, np.uint64) for _ in range(2))
+        self._run = PairRun(keys, fingerprints, older.epoch, spares)
         self._i = self._j = 0
         self._pace = HASTE * total / max(1, newer.size)
+
+    @property
+    def nbytes(self) -> int:
+        return self._run.nbytes
 
     def advance(self, inserted: int) -> PairRun | None:
         """Do the share of work that `inserted` new pairs call for; the run when it is ready."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neardup.kernels.probing import extend_filter, probe_filtered, probe_sorted
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
+from neardup.spares import Spares
 
 FILTER_SPACING: Final = 3
 """A filter has about 2^3 bits a key, an eighth of the table: seven of eight empty-handed probes end in it."""
@@ -44,6 +45,10 @@ class Run(Protocol):
 
 class Builder(Protocol):
     """Makes a run from keys that are already in order, a bounded number at a time."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory beside the keys."""
 
     def step(self, budget: int) -> bool:
         """Take at most `budget` keys further; True when the run is ready."""
@@ -114,10 +119,17 @@ class PlainBuilder:
     """Fills directory and bitmap over keys in order."""
 
     def __init__(
-        self, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spacing: int = FILTER_SPACING
+        self,
+        keys: NDArray[np.uint64],
+        *,
+        skip: int,
+        leading: int,
+        epoch: int,
+        spacing: int = FILTER_SPACING,
+        spares: Spares | None = None,
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
-        self._directory = KeyDirectory.empty(keys.size, skip, leading)
+        self._directory = KeyDirectory.empty(keys.size, skip, leading, spares)
         self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
         # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
@@ -127,7 +139,13 @@ class PlainBuilder:
         ):
             self.bitmap_bits = 0
         words = (1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0
-        self.bitmap: NDArray[np.uint64] = np.empty(words, np.uint64)
+        self.bitmap: NDArray[np.uint64] = (
+            np.empty(words, np.uint64) if spares is None else spares.array(words, np.uint64)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._directory.nbytes + self.bitmap.nbytes)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._at + budget)

@@ -18,6 +18,7 @@ from neardup.levels import RATIO, Levels, epoch_of
 from neardup.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.merge import Merge
 from neardup.runs import Builder, Run
+from neardup.spares import Spares
 from neardup.table import BITS, Table
 from neardup.tail import Tail
 
@@ -63,8 +64,8 @@ class Slice:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs and the tail, without merges in progress."""
-        return sum(run.nbytes for run in self.runs) + self._tail.nbytes
+        """Bytes of the runs, of the merges in progress, which are a second copy of some of them, and of the tail."""
+        return sum(run.nbytes for run in self.runs) + self._levels.merging_nbytes + self._tail.nbytes
 
     @property
     def tail(self) -> NDArray[np.uint64]:
@@ -212,12 +213,12 @@ class Slice:
             pass
         return builder.run()
 
-    def _builder(self, keys: NDArray[np.uint64], epoch: int) -> Builder:
+    def _builder(self, keys: NDArray[np.uint64], epoch: int, spares: Spares | None = None) -> Builder:
         codec = self.settings.codec if keys.size >= self.settings.compress_from else Codec.PLAIN
-        return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch)
+        return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch, spares=spares)
 
-    def _merge(self, older: Run, newer: Run) -> Merge:
-        return Merge(older, newer, self._builder)
+    def _merge(self, older: Run, newer: Run, spares: Spares) -> Merge:
+        return Merge(older, newer, spares, self._builder)
 
     def _without(self, run: Run, key: np.uint64) -> Run | None:
         """The run without that key; None when it does not have it."""
