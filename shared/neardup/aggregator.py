@@ -8,12 +8,10 @@ way round never happens, so a page has at most two verdicts.
 Everything here is a function of the inbox up to an offset; `owner.py` holds the rules, this module the messages.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from neardup import metrics, wire
 from neardup.answers import Answers, read_answers
@@ -24,11 +22,10 @@ from neardup.decision import Thresholds
 from neardup.directory import Directory, check_entry
 from neardup.document_batches import write_documents
 from neardup.errors import StateError
-from neardup.evidence import Match
 from neardup.forgotten import write_forgotten
 from neardup.joins import Joins
 from neardup.log import Output, Record
-from neardup.owner import Outbox, Owner, Told
+from neardup.owner import Outbox, Owner
 from neardup.plan import Plan
 from neardup.questions import Evidence, Question, read_evidence, read_questions, write_evidence, write_questions
 from neardup.recall import Recall
@@ -40,20 +37,15 @@ from neardup.signature import Choices
 from neardup.stage import Stage, Waves, decoded
 from neardup.store import VERSION as LAYOUT
 from neardup.store import Store
+from neardup.telling import Telling
 from neardup.topics import Topics
-from neardup.types import DocumentId, Kind, SkippedPage
-from neardup.verdict import write_fields
+from neardup.types import Kind, SkippedPage
 
 KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control", "seed-entries", RETIRED)
 """What an inbox carries."""
 
 PLANLESS: Final = ("skipped", "control", RETIRED)
 """Those that mean the same under every plan."""
-SAME_FINGERPRINT: Final = "fingerprint"
-"""What found a page that no table had to find: its owner has another with the same fingerprint."""
-
-_NAMED: Final = 1 << 12
-"""Sets of tables whose names are kept; every subset of them can occur."""
 _GAUGES: Final = (
     metrics.PENDING_DOCUMENTS,
     metrics.PENDING_BATCHES,
@@ -61,18 +53,6 @@ _GAUGES: Final = (
     metrics.DIRECTORY_DOCUMENTS,
     metrics.OWNER_CACHE_BYTES,
 )
-_NO_MATCH: Final[dict[str, Any]] = {
-    "duplicate_of": None,
-    "relation": None,
-    "same_url": False,
-    "hamming": None,
-    "resemblance": None,
-    "containment": None,
-    "found_by": (),
-    "first_of_group": None,
-}
-_Fields = dict[str, Any]
-"""Of a `Verdict`, as they are written: one for every page, so an object would cost more than what it says."""
 Message = (
     Registrations
     | list[SkippedPage]
@@ -98,7 +78,7 @@ class Aggregator(Stage):
         self._plan = plan
         self._choices = Choices.of(settings)
         self._routing = Routing(plan)
-        self._names = lru_cache(_NAMED)(self._routing.names)
+        self._telling = Telling(self._topics, settings.verdict_format, plan.signature_version, self._routing.names)
         self._partition = partition
         self._identity = identity
         self._clock = clock
@@ -217,14 +197,7 @@ class Aggregator(Stage):
                         self._owner.heard(each, outbox)
 
     def _outputs(self, outbox: Outbox) -> list[Output]:
-        now = self._clock() * 1000
-        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped if not page.id.is_canary]
-        verdicts += [self._verdict(told, now) for told in outbox.told]
-        outputs = self._telling(self._topics.verdicts, verdicts)
-        _count(verdicts)
-        verdicts = [self._verdict_of_skipped(page, now) for page in outbox.skipped if page.id.is_canary]
-        verdicts += [self._verdict(told, now) for told in outbox.canaries]
-        outputs += self._telling(self._topics.canaries, verdicts)
+        outputs = self._telling.outputs(outbox, self._clock() * 1000)
         inbox, plan = self._topics.inbox, self._plan.digest
         for owner, questions in sorted(outbox.questions.items()):
             outputs += [
@@ -236,49 +209,6 @@ class Aggregator(Stage):
         forgotten = write_forgotten(outbox.forgotten)
         outputs += [Output(self._topics.documents, None, None, value) for value in chain(batches, forgotten)]
         return outputs
-
-    def _telling(self, topic: str, verdicts: Sequence[_Fields]) -> list[Output]:
-        form = self._settings.verdict_format
-        return [Output(topic, None, verdict["url"].encode(), write_fields(verdict, form)) for verdict in verdicts]
-
-    def _verdict(self, told: Told, now: float) -> _Fields:
-        document, match = told.document, told.match
-        return {
-            "url": document.url,
-            "document": str(document.id),
-            "fetched_at": document.fetched_at,
-            "verdict": told.kind,
-            "revision": told.revision,
-            **(_NO_MATCH if match is None else self._about(match, document.url)),
-            "reason": document.note,
-            "signature_version": self._plan.signature_version,
-            "latency_ms": _latency(document.id, now),
-        }
-
-    def _about(self, match: Match, url: str) -> _Fields:
-        return {
-            "duplicate_of": {"url": match.url, "document": str(match.id)},
-            "relation": match.relation,
-            "same_url": match.url == url,
-            "hamming": match.hamming,
-            "resemblance": match.resemblance,
-            "containment": match.containment,
-            "found_by": self._names(match.found_by) or (SAME_FINGERPRINT,),
-            "first_of_group": {"url": match.group_url, "document": str(match.group)},
-        }
-
-    def _verdict_of_skipped(self, page: SkippedPage, now: float) -> _Fields:
-        return {
-            "url": page.url,
-            "document": str(page.id),
-            "fetched_at": page.fetched_at,
-            "verdict": Kind.SKIPPED,
-            "revision": 0,
-            **_NO_MATCH,
-            "reason": page.reason,
-            "signature_version": self._plan.signature_version,
-            "latency_ms": _latency(page.id, now),
-        }
 
     def _measure(self, outbox: Outbox) -> None:
         for told in outbox.canaries:
@@ -293,15 +223,3 @@ class Aggregator(Stage):
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
-
-
-def _latency(document: DocumentId, now: float) -> float | None:
-    return None if document.is_canary else round(now - document.timestamp, 3)
-
-
-def _count(verdicts: Sequence[_Fields]) -> None:
-    for (kind, relation), count in Counter((each["verdict"], each["relation"]) for each in verdicts).items():
-        metrics.VERDICTS.labels(kind, relation or "none").inc(count)
-    for each in verdicts:
-        if each["revision"] == 0 and each["latency_ms"] is not None:
-            metrics.VERDICT_SECONDS.observe(max(each["latency_ms"] / 1000, 0.0))
