@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 from neardup.log import Log, Output, Partition, Record, TopicSpec
 from neardup.runner import Runner
@@ -25,7 +26,7 @@ class Place:
         self.stages: list[Copier] = []
 
     @classmethod
-    async def made(cls, log: Log, state: Path) -> "Place":
+    async def made(cls, log: Log, state: Path) -> Self:
         """With its topics, and settings under which everything happens soon."""
         settings = Settings(state=state, checkpoint_seconds=0.1, poll_records=100, stuck_seconds=0.4)
         place = cls(log, settings)

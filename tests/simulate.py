@@ -1,10 +1,11 @@
 """The protocol under a seeded scheduler: everything that can go wrong between services, in one thread.
 
 Featurizers, shards and owners run over the in-process log. A seed decides what happens next: a worker reads some
-records, sends one more of its outputs, checkpoints, crashes (and comes back from its checkpoint, or from nothing), or
-is taken for dead: another takes its partition over while its own sends go on landing. Then the faults end, everything
-drains, and the verdicts must be those of an oracle that compares every page with all earlier ones. Canaries are planted
-all the while: the oracle knows nothing of them, and they must be found when it would find them.
+records, sends one more of its outputs, freezes its state or has what it froze written, crashes (and comes back from
+its checkpoint, or from nothing), or is taken for dead: another takes its partition over while its own sends go on
+landing. Then the faults end, everything drains, and the verdicts must be those of an oracle that compares every page
+with all earlier ones. Canaries are planted all the while: the oracle knows nothing of them, and they must be found when
+it would find them.
 
     python -m tests.simulate --seeds 10000
 """
@@ -48,7 +49,7 @@ class Faults:
 
 @dataclass
 class Worker:
-    """One incarnation of a stage on a partition: what it read, what it has still to send."""
+    """One incarnation of a stage on a partition: what it read, what it has still to send and to save."""
 
     service: str
     partition: Partition
@@ -57,6 +58,8 @@ class Worker:
     position: int
     unsent: list[list[Output]] = field(default_factory=list)
     unsaved: bool = False
+    save: Callable[[], int] | None = None
+    """Makes durable what was frozen a while ago; more may have been read since."""
 
     @property
     def place(self) -> Place:
@@ -133,15 +136,17 @@ class Simulation:
             await self._work(worker)
 
     async def _work(self, worker: Worker) -> bool:
-        """Send an output, or read on, or checkpoint; whether there was anything to do."""
-        if worker.unsent:
+        """Have something saved, or send an output, or freeze, or read on; whether there was anything to do."""
+        if worker.save is not None and self.random.random() < 0.3:
+            self.committed[worker.place] = worker.save()
+            worker.save = None
+        elif worker.unsent:
             await self._send_one(worker)
-        elif worker.unsaved and self.random.random() < 0.3:
-            offset = worker.stage.checkpoint()
+        elif worker.unsaved and worker.save is None and self.random.random() < 0.3:
+            worker.save = worker.stage.freeze()
             worker.unsaved = False
-            self.committed[worker.place] = offset
         else:
-            return self._read(worker)
+            return self._read(worker) or worker.save is not None
         return True
 
     def _read(self, worker: Worker) -> bool:
@@ -169,6 +174,7 @@ class Simulation:
     def _crash(self, worker: Worker) -> None:
         """Nothing unsent is sent any more; the next incarnation has the checkpoint, or nothing."""
         self.happened["crash between waves" if worker.unsent else "crash"] += 1
+        self.happened["crash while saving"] += worker.save is not None
         worker.close()
         directory: Path | None = worker.directory
         if self.random.random() < self.faults.lose_state:

@@ -1,5 +1,6 @@
 """Stages for tests and benchmarks: they copy records."""
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,8 +58,8 @@ class Counter(Copier):
     def open(self, directory: Path) -> int | None:
         super().open(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = directory / "count"
-        self._next = int(self._file.read_text()) if self._file.exists() else 0
+        self.file = directory / "count"
+        self._next = int(self.file.read_text()) if self.file.exists() else 0
         return self._next
 
     def process(self, records: Sequence[Record]) -> Waves:
@@ -66,5 +67,25 @@ class Counter(Copier):
         return super().process(records)
 
     def checkpoint(self) -> int:
-        self._file.write_text(str(self._next))
+        self.file.write_text(str(self._next))
         return super().checkpoint()
+
+
+class SlowToSave(Counter):
+    """Its state takes as long to write as `may_save` is not set."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
+        self.may_save = threading.Event()
+
+    def freeze(self) -> Callable[[], int]:
+        offset = self._next
+        self.events.append(f"freeze {offset}")
+
+        def save() -> int:
+            self.may_save.wait(10)
+            self.file.write_text(str(offset))
+            self.events.append(f"saved {offset}")
+            return offset
+
+        return save

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from neardup.buckets import BucketMatches, BucketTable
 from neardup.plan import Plan
-from neardup.snapshot import load_buckets, save_buckets
+from neardup.snapshot import freeze_buckets, load_buckets
 from tests.fingerprints import EXAMPLES, words
 from tests.naive import NaiveBuckets
 
@@ -63,7 +63,7 @@ def test_any_mix_of_steps_finds_what_the_twin_finds(data: st.DataObject, common:
 def reloaded(ours: BucketTable, other: BucketTable) -> BucketTable:
     plan = Plan(signature_version="1", bands=1)
     with TemporaryDirectory() as directory:
-        save_buckets(Path(directory) / "buckets", ours, plan=plan, partition=0, offset=1)
+        freeze_buckets(ours, plan=plan, partition=0, offset=1).write(Path(directory) / "buckets")
         load_buckets(Path(directory) / "buckets", other, plan=plan, partition=0)
     return other
 

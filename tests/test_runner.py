@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,12 +78,16 @@ async def test_a_stage_that_keeps_something_back_is_asked_again_though_nothing_n
     assert [stage.events.count("checkpoint 5") for stage in memory.stages] == [3, 3]
 
 
+def both_saved(place: Place, offset: int) -> bool:
+    return all(f"checkpoint {offset}" in stage.events for stage in place.stages)
+
+
 async def test_checkpoints_come_by_count(memory: Place) -> None:
     settings = replace(memory.settings, checkpoint_seconds=3600, checkpoint_records=100, poll_records=50)
     async with running(memory.runner(settings=settings)):
-        await memory.feed(800)
-        await memory.copied(800)
-        await until(lambda: all("checkpoint 400" in stage.events for stage in memory.stages))
+        for reached in (100, 200, 300, 400):
+            await memory.feed(200)
+            await until(partial(both_saved, memory, reached))
     assert all(sum("checkpoint" in event for event in stage.events) == 4 for stage in memory.stages)
 
 

@@ -12,6 +12,7 @@ from neardup.joins import Joins, Waiting
 from neardup.log import Record
 from neardup.owner import Outbox, Owner
 from neardup.planter import Planter
+from neardup.shard import Shard
 from neardup.stage import Waves
 from neardup.types import BatchId, Document, DocumentId, Kind
 from tests.simulate import Simulation, simulate
@@ -26,7 +27,9 @@ def test_any_interleaving_crash_and_takeover_ends_in_the_same_verdicts(first: in
     for seed in range(first, first + GROUP):
         happened += simulate(seed)
     # The seeds would prove nothing if nothing went wrong in them.
-    wanted = ("crash", "state lost", "takeover", "zombie send", "duplicate", "unique", "canary found")
+    wanted = (
+        "crash", "crash while saving", "state lost", "takeover", "zombie send", "duplicate", "unique", "canary found",
+    )  # fmt: skip
     assert all(happened[each] for each in wanted)
 
 
@@ -118,6 +121,20 @@ def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Simulation, "_read", eager)
 
 
+def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
+    def freeze(self: Shard) -> Callable[[], int]:
+        frozen = self._holder.freeze(self._next)
+
+        def save() -> int:
+            frozen.about["offset"] = self._next
+            frozen.write(self._path)
+            return self._next
+
+        return save
+
+    patch.setattr(Shard, "freeze", freeze)
+
+
 def canaries_stand_among_pages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         "neardup.featurizing.document_id",
@@ -147,6 +164,7 @@ RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a canary stands after all pages": canaries_stand_among_pages,
     "a canary goes behind the page that it is a copy of": canaries_go_anywhere,
     "state is saved only after what it caused was said": saved_before_it_is_said,
+    "a snapshot has the offset of what it holds": offset_is_that_of_writing,
 }
 
 

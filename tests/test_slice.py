@@ -14,7 +14,7 @@ from neardup.design import longest_leading
 from neardup.lookup import Found, Lookup, Matches
 from neardup.plan import Plan
 from neardup.slice import Slice, SliceSettings
-from neardup.snapshot import load_slice, save_slice
+from neardup.snapshot import freeze_slice, load_slice
 from neardup.table import Table
 from tests.fingerprints import EXAMPLES, fingerprints, simulated, words
 from tests.naive import NaiveSlice, all_pairs
@@ -75,7 +75,7 @@ def reloaded(ours: Slice) -> Slice:
     other = Slice(ours.table, skip=ours.skip, settings=ours.settings)
     plan = Plan(signature_version="1")
     with TemporaryDirectory() as directory:
-        save_slice(Path(directory) / "slice", ours, plan=plan, partition=0, offset=1)
+        freeze_slice(ours, plan=plan, partition=0, offset=1).write(Path(directory) / "slice")
         load_slice(Path(directory) / "slice", other, plan=plan, partition=0)
     return other
 

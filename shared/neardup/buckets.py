@@ -117,9 +117,9 @@ class BucketTable:
             yield keys, fingerprints, epoch
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The arrays and the rest that a snapshot keeps: views, valid until the next call that changes something."""
+        """The arrays and the rest that a snapshot keeps, as they are now: what comes later does not change them."""
         arrays: dict[str, NDArray[Any]] = {
-            "recent/keys": self._recent.keys, "recent/fingerprints": self._recent.fingerprints,
+            "recent/keys": self._recent.keys.copy(), "recent/fingerprints": self._recent.fingerprints.copy(),
         }  # fmt: skip
         for number, run in enumerate(self._levels.runs):
             arrays |= {f"{number}/keys": run.keys, f"{number}/fingerprints": run.fingerprints}

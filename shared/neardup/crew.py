@@ -29,7 +29,10 @@ class Crew:
     """Some threads. Lives on the event loop; a call may block, and raises in its future."""
 
     def __init__(self, threads: int = 0) -> None:
-        self._executor = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="stage")
+        threads = threads or os.cpu_count() or 1
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="stage")
+        # Threads of their own: records would wait for the disk. Fewer: what they write is large, and the disk is one.
+        self._savers = ThreadPoolExecutor((threads + 1) // 2, thread_name_prefix="save")
         self._waiting: list[_Call] = []
 
     def run(self, call: Callable[[], T], size: int = _SHARE_BYTES) -> "asyncio.Future[T]":
@@ -44,9 +47,14 @@ class Crew:
         self._waiting.append(_Call(call, size, future))
         return future
 
+    def save(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """Have a call made that mostly waits for the disk; other calls do not wait for it."""
+        return asyncio.get_running_loop().run_in_executor(self._savers, call)
+
     def close(self) -> None:
         """Wait for what is being done and end the threads."""
         self._executor.shutdown()
+        self._savers.shutdown()
 
     def _hand_out(self, loop: asyncio.AbstractEventLoop) -> None:
         calls, self._waiting = self._waiting, []

@@ -19,7 +19,7 @@ from neardup.psm import Psm
 from neardup.seeds import SeedKeys
 from neardup.settings import Settings
 from neardup.slice import Slice, SliceSettings
-from neardup.snapshot import load_buckets, load_slice, save_buckets, save_slice
+from neardup.snapshot import Frozen, freeze_buckets, freeze_slice, load_buckets, load_slice
 from neardup.table import Table
 from neardup.warm_up import warm_up_buckets, warm_up_slices
 
@@ -71,8 +71,8 @@ class Holder(ABC):
         """Remember what another holder held; nobody is told what is near."""
 
     @abstractmethod
-    def save(self, path: Path, offset: int) -> None:
-        """Make it durable together with the offset."""
+    def freeze(self, offset: int) -> Frozen:
+        """What is held now and the offset, to be written together, whatever comes meanwhile."""
 
     @abstractmethod
     def load(self, path: Path) -> int:
@@ -153,8 +153,8 @@ class Permuted(Holder):
     def _seed(self, keys: NDArray[np.uint64], epoch: int) -> SeedKeys:
         return SeedKeys(self._middle_of(epoch), self._slice.table.fingerprints_of(keys))
 
-    def save(self, path: Path, offset: int) -> None:
-        save_slice(path, self._slice, plan=self._plan, partition=self._partition, offset=offset)
+    def freeze(self, offset: int) -> Frozen:
+        return freeze_slice(self._slice, plan=self._plan, partition=self._partition, offset=offset)
 
     def load(self, path: Path) -> int:
         return load_slice(path, self._slice, plan=self._plan, partition=self._partition)
@@ -196,8 +196,8 @@ class Buckets(Holder):
         time = self._time_of(self.epoch_of(seed.timestamp))
         self._table.probe_and_insert(seed.keys, seed.fingerprints, time)
 
-    def save(self, path: Path, offset: int) -> None:
-        save_buckets(path, self._table, plan=self._plan, partition=self._partition, offset=offset)
+    def freeze(self, offset: int) -> Frozen:
+        return freeze_buckets(self._table, plan=self._plan, partition=self._partition, offset=offset)
 
     def load(self, path: Path) -> int:
         return load_buckets(path, self._table, plan=self._plan, partition=self._partition)

@@ -1,8 +1,9 @@
 """Drives one stage over one partition: process, send in waves, checkpoint.
 
-Two steps overlap: while the outputs of a batch wait for their acknowledgements, the next batch is already processed.
+Steps overlap: while the outputs of a batch wait for their acknowledgements, the next batch is already processed.
 Its outputs are sent only afterwards, so that outputs leave in the order of the records that caused them. A checkpoint
-waits for every acknowledgement: what is durable was also said.
+waits for every acknowledgement, so what is durable was also said; then the stage is frozen for a moment, and goes on
+while what was frozen is written.
 """
 
 import asyncio
@@ -60,7 +61,11 @@ class PartitionWorker:
         self._awake = asyncio.Event()
         """Something was given, or this worker is to end."""
         self._sending: asyncio.Task[None] | None = None
-        self._in_hand: asyncio.Future[Any] | None = None
+        self._freezing = asyncio.Lock()
+        """The clock and `save` may ask for a checkpoint at once."""
+        self._saving: asyncio.Task[None] | None = None
+        self._in_hand: set[asyncio.Future[Any]] = set()
+        """What threads do with the stage."""
         self._since_checkpoint = 0
         self._behind = False
         """Whether the stage keeps back some of what it was given: it is asked again though nothing new comes."""
@@ -100,16 +105,17 @@ class PartitionWorker:
         """Checkpoint now. Only while nothing is in hand and nothing is given: `done` is then `position`."""
         assert self.done == self.position, f"{self.partition}: expected nothing in hand"
         await self._checkpoint()
+        await self._saved()
 
     async def abandon(self) -> None:
-        """End with nothing saved. Waits for the thread, which cannot be stopped, but not for acknowledgements."""
+        """End with nothing more saved. Waits for threads, which cannot be stopped, but not for acknowledgements."""
         self._close()
-        for task in (self._task, self._sending):
+        for task in (self._task, self._sending, self._saving):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        if self._in_hand is not None:
-            await asyncio.wait([self._in_hand])
+        if self._in_hand:
+            await asyncio.wait(self._in_hand)
 
     async def _work(self) -> None:
         while (records := await self._next_batch()) is not None:
@@ -121,11 +127,12 @@ class PartitionWorker:
             if self._checkpoint_due():
                 await self._checkpoint()
         await self._checkpoint()
+        await self._saved()
 
     async def _next_batch(self) -> Sequence[Record] | None:
         """The next records; nothing when it is time to look at the clock; None when closing."""
         if not self._awake.is_set():
-            unsaved = self._since_checkpoint or self._behind
+            unsaved = self._saving is None and (self._since_checkpoint or self._behind)
             wait = max(self._checkpoint_at - time.monotonic(), 0.001) if unsaved else None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -166,32 +173,49 @@ class PartitionWorker:
             self._sending = None
 
     def _checkpoint_due(self) -> bool:
+        if self._saving is not None:
+            return False
         late = time.monotonic() >= self._checkpoint_at
         unsaved = self._since_checkpoint > 0 or self._behind
         return self._since_checkpoint >= self._settings.checkpoint_records or (late and unsaved)
 
     async def _checkpoint(self) -> None:
-        await self._acknowledged()
-        self._checkpoint_at = time.monotonic() + self._settings.checkpoint_seconds
-        if self._since_checkpoint == 0 and not self._behind:
-            return
-        self._since_checkpoint = 0
-        name = self.stage.name
-        with metrics.CHECKPOINT_SECONDS.labels(name).time():
-            offset = await self._made(self._crew.run(self.stage.checkpoint))
-        self._behind = offset < self.done
+        """Freeze the stage, if there is anything to save; `_saving` makes it durable."""
+        async with self._freezing:
+            await self._saved()
+            await self._acknowledged()
+            started = time.monotonic()
+            self._checkpoint_at = started + self._settings.checkpoint_seconds
+            if self._since_checkpoint == 0 and not self._behind:
+                return
+            self._since_checkpoint = 0
+            save = await self._made(self._crew.run(self.stage.freeze))
+            self._saving = asyncio.create_task(self._save(save, self.done, started))
+            self._saving.add_done_callback(self._ended)
+
+    async def _save(self, save: Callable[[], int], done: int, started: float) -> None:
+        offset = await self._made(self._crew.save(save))
+        self._behind = offset < done
         await self._commit(self.partition, offset)
+        name, labels = self.stage.name, (self.stage.name, str(self.partition.partition))
         metrics.CHECKPOINTS.labels(name).inc()
-        labels = (name, str(self.partition.partition))
+        metrics.CHECKPOINT_SECONDS.labels(name).observe(time.monotonic() - started)
         metrics.CHECKPOINT_TIME.labels(*labels).set_to_current_time()
         metrics.REPLAY.labels(*labels).set(self.done - offset)
+        self._saving = None
+        self._awake.set()  # to look at the clock again
+
+    async def _saved(self) -> None:
+        if self._saving is not None:
+            await self._saving
 
     def _close(self) -> None:
         self._closing = True
         self._awake.set()
 
     async def _made(self, call: "asyncio.Future[T]") -> T:
-        self._in_hand = call
+        self._in_hand.add(call)
+        call.add_done_callback(self._in_hand.discard)
         with using_state(self._settings.state / str(self.partition)):
             # Shielded: a cancelled future would hide that its thread is still at work on the stage.
             return await asyncio.shield(call)

@@ -108,7 +108,7 @@ class Runner(Listener):
         self._stopping.set()
 
     def abandon(self) -> None:
-        """Ask for an end with nothing saved and nothing committed, as after an error; `run` then raises."""
+        """Ask for an end with nothing more saved and nothing committed, as after an error; `run` then raises."""
         self._fail(LogError("abandoned"))
 
     def not_ready(self) -> str | None:
@@ -254,6 +254,8 @@ class Runner(Listener):
         self._consumer.seek(partition, offset)
 
     async def _commit(self, partition: Partition, offset: int) -> None:
+        if self._error is not None:
+            return
         try:
             await self._consumer.commit({partition: offset})
         except LogError as error:

@@ -1,6 +1,6 @@
 """The shard: one slice of one table, which answers probes and remembers them in one step, in the order of the log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -92,11 +92,22 @@ class Shard(Stage):
 
     def checkpoint(self) -> int:
         """Write a snapshot if enough is new; the offset of the last one is what is safe."""
-        new = len(self._holder) - self._keys_saved
-        if self._next > self._saved and (len(self._holder) < _SMALL or new * _SNAPSHOT_EVERY >= len(self._holder)):
-            self._holder.save(self._path, self._next)
-            self._saved, self._keys_saved = self._next, len(self._holder)
-        return self._saved
+        return self.freeze()()
+
+    def freeze(self) -> Callable[[], int]:
+        """The same, and only a moment of it here: a large slice takes seconds to write, and probes must not wait."""
+        offset, keys = self._next, len(self._holder)
+        new = keys - self._keys_saved
+        if offset == self._saved or (keys >= _SMALL and new * _SNAPSHOT_EVERY < keys):
+            return lambda: self._saved
+        frozen = self._holder.freeze(offset)
+
+        def save() -> int:
+            frozen.write(self._path)
+            self._saved, self._keys_saved = offset, keys
+            return offset
+
+        return save
 
     def contents(self) -> Iterator[SeedKeys]:
         """Everything that the slice holds, as the seeds of another one."""

@@ -1,7 +1,11 @@
-"""Snapshots of a slice: its runs and its tail, with the plan, the signatures and the offset they belong to."""
+"""Snapshots of a slice: its runs and its tail, with the plan, the signatures and the offset they belong to.
+
+A run never changes once it is built, so a slice is frozen by keeping its runs and copying the little that is in none.
+It goes on taking keys while the snapshot is written.
+"""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +22,19 @@ VERSION: Final = 3
 """A file with another version is refused: delete it, and the log rebuilds it."""
 
 
-def save_slice(path: Path, kept: Slice, *, plan: Plan, partition: int, offset: int) -> None:
-    """Make the slice durable together with the offset up to which it knows the log."""
+class Frozen(NamedTuple):
+    """What a snapshot will say, as it was at one moment. Keeps the memory of runs that are merged meanwhile."""
+
+    about: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def write(self, path: Path) -> None:
+        """Make it durable. In any thread."""
+        array_file.write(path, magic=MAGIC, version=VERSION, about=self.about, arrays=self.arrays)
+
+
+def freeze_slice(kept: Slice, *, plan: Plan, partition: int, offset: int) -> Frozen:
+    """The slice as it is now, together with the offset up to which it knows the log."""
     arrays: dict[str, NDArray[Any]] = {"tail": kept.tail.copy()}
     runs = []
     for number, run in enumerate(kept.runs):
@@ -32,7 +47,7 @@ def save_slice(path: Path, kept: Slice, *, plan: Plan, partition: int, offset: i
         "runs": runs,
         "keys": len(kept),
     }
-    array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
+    return Frozen(about, arrays)
 
 
 def load_slice(path: Path, into: Slice, *, plan: Plan, partition: int) -> int:
@@ -52,11 +67,11 @@ def load_slice(path: Path, into: Slice, *, plan: Plan, partition: int) -> int:
     return int(about["offset"])
 
 
-def save_buckets(path: Path, kept: BucketTable, *, plan: Plan, partition: int, offset: int) -> None:
+def freeze_buckets(kept: BucketTable, *, plan: Plan, partition: int, offset: int) -> Frozen:
     """The same for a bucket table."""
     arrays, more = kept.parts()
     about = _about(plan, partition, offset) | {"kind": "buckets", "table": more, "keys": len(kept)}
-    array_file.write(path, magic=MAGIC, version=VERSION, about=about, arrays=arrays)
+    return Frozen(about, arrays)
 
 
 def load_buckets(path: Path, into: BucketTable, *, plan: Plan, partition: int) -> int:

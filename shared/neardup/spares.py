@@ -39,7 +39,10 @@ class _Mapping:
 
 
 class Spares:
-    """Not thread-safe. An array's memory comes back here when nobody refers to the array or a part of it any more."""
+    """Not thread-safe. An array's memory comes back here when nobody refers to the array or a part of it any more.
+
+    That may be in another thread, which has written a snapshot: it only appends to what is idle.
+    """
 
     def __init__(self) -> None:
         self._idle: list[_Mapping] = []

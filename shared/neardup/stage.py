@@ -37,7 +37,8 @@ class Stage(ABC):
 
     Does no I/O but in its own state directory, reads no clock and no environment: the state and the
     outputs are a function of the records alone. Calls come one at a time, `open` first and `close` last, but from
-    different threads. Any method may block; none runs on the event loop.
+    different threads; only what `freeze` returned may run beside them. Any method may block; none runs on the event
+    loop.
     """
 
     name: ClassVar[str]
@@ -64,6 +65,16 @@ class Stage(ABC):
 
         Called only when every output of every processed record is acknowledged.
         """
+
+    def freeze(self) -> Callable[[], int]:
+        """A checkpoint in two steps: take hold of the state as it is now; what is returned makes that durable.
+
+        It returns the offset that is safe to commit. It is called at most once, before the next `freeze` and before
+        `close`, in another thread, while records are processed: a stage whose state takes long to write overrides
+        this. This one does everything in the first step.
+        """
+        offset = self.checkpoint()
+        return lambda: offset
 
     def after_gap(self, directory: Path, group: str) -> str:
         """What an operator can do when the log no longer holds what this stage would have to read next."""
