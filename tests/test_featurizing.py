@@ -46,6 +46,7 @@ def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -
 @pytest.fixture(scope="module")
 def pooled(records: list[MemoryRecord]) -> Iterator[list[Piece]]:
     featurizing = Featurizing(Signatures(), simulated_model(), processes=2)
+    featurizing.start()
     yield [piece for lot in featurizing.lots(records, COUNT) for piece in lot.pieces]
     featurizing.close()
 
@@ -74,6 +75,7 @@ def test_what_is_no_page_is_named_by_its_place(pooled: list[Piece]) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[MemoryRecord], processes: int) -> None:
     featurizing = Featurizing(Signatures(), None, processes)
+    featurizing.start()
     most = PIECE + 5
     lots = list(featurizing.lots(records, most))
     featurizing.close()
@@ -92,6 +94,16 @@ def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
     assert featurizing._pool is None
     assert piece.levels is None
     assert piece.bands.shape == (len(piece.documents["url"]), 18)
+
+
+def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> None:
+    featurizing = Featurizing(Signatures(), None, processes=2)
+    [(_, pieces)] = featurizing.lots(records, COUNT)
+    assert len(pieces) == 1  # made here, all at once
+    featurizing.start()
+    [(_, pieces)] = featurizing.lots(records, COUNT)
+    featurizing.close()
+    assert len(pieces) == -(-COUNT // PIECE)
 
 
 def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:

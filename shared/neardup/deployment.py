@@ -34,6 +34,8 @@ from neardup.stage import Stage
 from neardup.topics import Topics, prefix_of_generation
 
 _LARGEST_CANARY: Final = 1 << 20
+FEATURIZING_PROCESSES: Final = 2
+"""Of a worker on Kafka, which shares its machine with others and leaves its own threads to the broker's messages."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Deployment:
     def featurizing(self) -> Featurizing:
         """One for all featurizers of a process."""
         model = None if self.psm is None else self.psm.model
-        return Featurizing(self.signatures, model, self.settings.processes or 1)
+        return Featurizing(self.signatures, model, self.settings.processes or FEATURIZING_PROCESSES)
 
     @cached_property
     def psm(self) -> Psm | None:

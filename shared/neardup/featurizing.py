@@ -1,7 +1,8 @@
 """From records to the columns of documents: the heavy work of the featurizer, in pieces that any core can take.
 
 In processes of their own where there are many pages: reading and hashing release the GIL, but a dozen short kernels a
-page wait longer for it than they work. Few pages are done on the spot, which is quicker than handing them over.
+page wait longer for it than they work. Few pages are done on the spot, which is quicker than handing them over, and so
+are all pages until the first of those processes is ready.
 """
 
 import multiprocessing
@@ -10,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
@@ -24,9 +25,9 @@ from neardup.flip_model import FlipModel
 from neardup.garbage import collect_seldom
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
-from neardup.page import canary_note, document_id, read_page
+from neardup.page import canary_note, document_id, read_page, write_page
 from neardup.signature import Signature, Signatures
-from neardup.types import Document, SkippedPage
+from neardup.types import Document, Page, SkippedPage
 
 PIECE: Final = 64
 """Pages that a process takes at once."""
@@ -109,16 +110,18 @@ class Featurizing:
         self._processes = processes
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
+        self._ready: Future[None] = Future()
 
     def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
         """All records, in order, at most so many in a lot."""
-        if self._processes == 1 or len(records) <= _ON_THE_SPOT:
+        pool = self._pool_for(len(records))
+        if pool is None:
             for some in _cut(records, most):
                 yield Lot(some, [self.piece(some)])
             return
         lots = list(_cut(records, min(most, _LOT)))
         # All are handed over before the first is waited for.
-        made = self._started().map(
+        made = pool.map(
             _piece,
             (Parcel.of(some) for lot in lots for some in _cut(lot, PIECE)),
             (start for lot in lots for start in range(0, len(lot), PIECE)),
@@ -158,6 +161,12 @@ class Featurizing:
             )
         return Piece(columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected)
 
+    def start(self) -> None:
+        """Have the other processes started, and wait for the first. Otherwise they start when there is much to do."""
+        self._pool_for(_ON_THE_SPOT + 1)
+        if self._pool is not None:
+            self._ready.result()
+
     def close(self) -> None:
         """End the other processes, if there are any."""
         if self._pool is not None:
@@ -175,7 +184,10 @@ class Featurizing:
         rows = [each.fingerprint.weights[::-1] for each in signatures if each.fingerprint is not None]
         return self._model.levels_of(np.array(rows, np.float64).reshape(-1, 64))
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _pool_for(self, count: int) -> ProcessPoolExecutor | None:
+        """Those who will make pieces of so many records, if they can now."""
+        if self._processes == 1 or count <= _ON_THE_SPOT:
+            return None
         with self._lock:
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(
@@ -185,7 +197,8 @@ class Featurizing:
                     initializer=_start,
                     initargs=(self._signatures.choices, self._model, os.getpid()),
                 )
-            return self._pool
+                self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
+            return self._pool if self._ready.done() else None
 
 
 _own: Featurizing
@@ -195,10 +208,18 @@ _own: Featurizing
 def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
     global _own
     _own = Featurizing(Signatures(choices, everything=False), model)
+    _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
     # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _first_pages() -> Iterator[Page]:
+    """What loads the kernels: a process that has not is not ready."""
+    for letters in ("plain words", "für Wörter", "слова"):
+        text = " ".join(f"<p>{letters} {number} <a href=/{number}>" for number in range(100))
+        yield Page("http://example.com/", html=text.encode())
 
 
 def _end_with(parent: int) -> None:
@@ -206,6 +227,10 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os._exit(1)
+
+
+def _nothing() -> None:
+    """Whoever does it has started."""
 
 
 def _piece(parcel: Parcel, start: int) -> Piece:

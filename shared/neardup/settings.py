@@ -217,7 +217,7 @@ class Settings:
     state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
     threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
     processes: int = _setting(
-        0, _whole(0, 1024), "that featurize; 1: only the worker's own; 0: one a core in the embedded run, 1 on Kafka"
+        0, _whole(0, 1024), "that featurize many pages; 1: only the worker's own; 0: one a core, and 2 on Kafka"
     )
     poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
     checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")

@@ -32,6 +32,7 @@ from neardup.types import Page, Verdict
 from neardup.verdict import read_verdict
 from tests.bench.result import Result
 from tests.brokers import find_broker
+from tests.process_tree import cpu_seconds
 
 SERVICES = ("featurizer", "shard", "aggregator")
 WARM = 1000
@@ -39,6 +40,9 @@ MEAN_BYTES = 20_000
 LINGER_MS = 5
 """Of the crawler at moderate load; what Kafka's own Java client does unless told otherwise."""
 TICK_SECONDS = 0.005
+QUIET_SECONDS = 0.5
+QUIET_SHARE = 0.1
+"""Of a core, that services which wait for pages take."""
 BATCH_BYTES = 1 << 20
 
 
@@ -99,6 +103,7 @@ async def _embedded(settings: Settings, pages: list[Page]) -> float:
     with tempfile.TemporaryDirectory() as directory:
         async with Embedded(Path(directory), settings, told=count) as stream:
             await stream.feed(pages[:WARM])
+            await _quiet([os.getpid()])
             await stream.rest()
             started = time.perf_counter()
             for start in range(WARM, len(pages), 500):
@@ -128,15 +133,16 @@ class Kafka:
         with self._workers() as workers:
             await self._produce(warm)
             await self._told(WARM)
+            await _quiet([process.pid for process in workers.values()])
             # The backlog is there before anyone works on it: a crawler's CPU is not the stream's.
             workers["featurizer"].send_signal(signal.SIGSTOP)
             await self._produce(values)
-            before = {name: _cpu_seconds(process.pid) for name, process in workers.items()}
+            before = {name: cpu_seconds(process.pid) for name, process in workers.items()}
             started = time.time()
             workers["featurizer"].send_signal(signal.SIGCONT)
             ended = await self._told(len(pages))
             rate = len(values) / (ended - started)
-            spent = {name: _cpu_seconds(process.pid) - before[name] for name, process in workers.items()}
+            spent = {name: cpu_seconds(process.pid) - before[name] for name, process in workers.items()}
             messages, sizes = await self._traffic(len(pages))
             load = rate / 4
             # The same pages once more, with a word of their own each.
@@ -255,10 +261,13 @@ class Kafka:
         return messages, sizes
 
 
+async def _quiet(pids: list[int]) -> None:
+    """Wait until they do nothing: all their processes are started and have loaded what they need."""
+    spent, before = sum(map(cpu_seconds, pids)), 0.0
+    while spent - before > QUIET_SHARE * QUIET_SECONDS:
+        await asyncio.sleep(QUIET_SECONDS)
+        spent, before = sum(map(cpu_seconds, pids)), spent
+
+
 def _with_a_word(page: Page, number: int) -> bytes:
     return write_page(replace(page, html=page.content + b"<p>visitor%d" % number, text=None))
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -4,15 +4,18 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from neardup import directory, near, runner, store
+from neardup.deployment import FEATURIZING_PROCESSES
 from neardup.settings import Settings
+from tests.process_tree import memory
 from tests.services.workers import Worker
 
 MEGABYTE = 2**20
 _IDLE = 450 * MEGABYTE
 """Interpreter, libraries, compiled kernels and threads, with what the allocator does not give back."""
+_FEATURIZING = 300 * MEGABYTE
+"""A process of the featurizer's pool: interpreter, kernels, and the pages that it has in hand."""
 _FOUND_BYTES = 130
 """A fingerprint that was found near another, as an object."""
 
@@ -43,7 +46,9 @@ def bounds(settings: Settings) -> dict[str, int]:
         + store.WRITE_BUFFERS * store.WRITE_BUFFER_BYTES
         + store.READ_CACHE_BYTES
     )
-    parts = {"featurizer": 0, "shard": 0, "aggregator": settings.owners * an_owner, "recluster": 0}
+    processes = settings.processes or FEATURIZING_PROCESSES
+    featurizing = processes * _FEATURIZING if processes > 1 else 0
+    parts = {"featurizer": featurizing, "shard": 0, "aggregator": settings.owners * an_owner, "recluster": 0}
     return {name: (any_service + part) // MEGABYTE for name, part in parts.items()}
 
 
@@ -60,7 +65,7 @@ def _of(worker: Worker) -> Vitals:
     tables = int(sums.get("neardup_slice_bytes", 0))
     return Vitals(
         at=time.time(),
-        memory=_memory(worker.process.pid, "VmRSS") - tables,
+        memory=memory(worker.process.pid, "VmRSS") - tables,
         tables=tables,
         caches=int(sums.get("neardup_owner_cache_bytes", 0)),
         lag=int(sums.get("neardup_lag_records", 0)),
@@ -70,10 +75,4 @@ def _of(worker: Worker) -> Vitals:
 
 def peak_memory(worker: Worker) -> int:
     """The most that a worker ever had, tables and all. Asks nothing of it."""
-    return _memory(worker.process.pid, "VmHWM")
-
-
-def _memory(pid: int, kind: str) -> int:
-    found = re.search(rf"{kind}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found, f"process {pid} has ended"
-    return int(found[1]) * 1024
+    return memory(worker.process.pid, "VmHWM")
