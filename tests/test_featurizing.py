@@ -1,5 +1,6 @@
 """Pieces made in other processes are the pieces made here."""
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.featurizing import PIECE, Featurizing, Parcel, Piece, RawRecord
+from neardup.featurizing import PIECE, Featurizing, Piece
 from neardup.flip_model import simulated_model
 from neardup.log.memory import MemoryRecord
 from neardup.page import write_page
+from neardup.parcels import SLOT, Parcel, RawRecord, Shelf
 from neardup.sample import sample_crawl
 from neardup.signature import Signatures
 
@@ -40,7 +42,29 @@ def records() -> list[MemoryRecord]:
     )
 )
 def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -> None:
-    assert Parcel.of(records).unpacked() == records
+    assert Parcel.of(records, None).unpacked(None) == records
+    shelf = Shelf.make()
+    if shelf is not None:
+        parcel = Parcel.of(records, shelf)
+        assert (parcel.slot is not None, parcel.values) == (True, b"")
+        assert parcel.unpacked(shelf) == records
+        shelf.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
+def test_what_has_no_place_on_the_shelf_travels_with_the_parcel() -> None:
+    shelf = Shelf.make()
+    assert shelf is not None
+    large = RawRecord("pages", 0, 0, 0, None, bytes(SLOT + 1), ())
+    small = large._replace(value=b"page")
+    parcels = [Parcel.of([each], shelf) for each in (large, *[small] * 100)]
+    in_slots = [parcel.slot for parcel in parcels if parcel.slot is not None]
+    assert parcels[0].slot is None
+    assert 0 < len(in_slots) == len(set(in_slots)) < 100
+    assert [parcel.unpacked(shelf) for parcel in parcels] == [[large], *[[small]] * 100]
+    shelf.clear(in_slots[7])
+    assert Parcel.of([small], shelf).slot == in_slots[7]
+    shelf.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,12 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ from neardup.garbage import collect_seldom
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
 from neardup.page import canary_note, document_id, read_page, write_page
+from neardup.parcels import Parcel, RawRecord, Shelf
 from neardup.signature import Signature, Signatures
 from neardup.types import Document, Page, SkippedPage
 
@@ -34,6 +37,8 @@ PIECE: Final = 64
 _ON_THE_SPOT: Final = PIECE
 _LOT: Final = 8 * PIECE
 """Pages that come back together from other processes: while they are sent on, the next ones are made."""
+_AHEAD: Final = 4
+"""Pieces that are handed over for each process before the first of them is waited for."""
 _WATCH_SECONDS: Final = 2.0
 
 
@@ -58,49 +63,6 @@ class Lot(NamedTuple):
     pieces: list[Piece]
 
 
-class RawRecord(NamedTuple):
-    """A record in another process: a log's own may not travel."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
-
-
-class Parcel(NamedTuple):
-    """Records on their way to another process. Their values travel as one: many large ones are costly to pickle."""
-
-    records: list[RawRecord]
-    ends: list[int | None]
-    """Where in `values` the value of each record ends; None for a record without one."""
-    values: bytes
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> "Parcel":
-        """A parcel of these."""
-        values = [record.value for record in records]
-        ends = accumulate(len(value or b"") for value in values)
-        return cls(
-            [_without_value(record) for record in records],
-            [None if value is None else end for value, end in zip(values, ends, strict=True)],
-            b"".join(value for value in values if value is not None),
-        )
-
-    def unpacked(self) -> list[RawRecord]:
-        """The records again."""
-        start, found = 0, []
-        for record, end in zip(self.records, self.ends, strict=True):
-            if end is None:
-                found.append(record)
-            else:
-                found.append(record._replace(value=self.values[start:end]))
-                start = end
-        return found
-
-
 class Featurizing:
     """Makes pieces, in this process or, given some more, in `processes` others. One object serves all stages."""
 
@@ -111,6 +73,7 @@ class Featurizing:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._ready: Future[None] = Future()
+        self._shelf: Shelf | None = None
 
     def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
         """All records, in order, at most so many in a lot."""
@@ -120,12 +83,7 @@ class Featurizing:
                 yield Lot(some, [self.piece(some)])
             return
         lots = list(_cut(records, min(most, _LOT)))
-        # All are handed over before the first is waited for.
-        made = pool.map(
-            _piece,
-            (Parcel.of(some) for lot in lots for some in _cut(lot, PIECE)),
-            (start for lot in lots for start in range(0, len(lot), PIECE)),
-        )
+        made = self._made(pool, lots)
         for lot in lots:
             yield Lot(lot, list(islice(made, -(-len(lot) // PIECE))))
 
@@ -172,6 +130,23 @@ class Featurizing:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        if self._shelf is not None:
+            self._shelf.close()
+            self._shelf = None
+
+    def _made(self, pool: ProcessPoolExecutor, lots: Sequence[Sequence[Record]]) -> Iterator[Piece]:
+        """All pieces, in order. Some are handed over before the first is waited for, so that nobody is idle."""
+        handed: deque[Future[Piece]] = deque()
+        for lot in lots:
+            for start in range(0, len(lot), PIECE):
+                if len(handed) == _AHEAD * self._processes:
+                    yield handed.popleft().result()
+                parcel = Parcel.of(lot[start : start + PIECE], self._shelf)
+                handed.append(pool.submit(_piece, parcel, start))
+                if self._shelf is not None and parcel.slot is not None:
+                    handed[-1].add_done_callback(partial(_cleared, self._shelf, parcel.slot))
+        while handed:
+            yield handed.popleft().result()
 
     def _bands(self, signatures: Sequence[Signature]) -> NDArray[np.uint64]:
         rows = [each.sketches.bands for each in signatures if each.sketches is not None]
@@ -190,12 +165,13 @@ class Featurizing:
             return None
         with self._lock:
             if self._pool is None:
+                self._shelf = Shelf.make()
                 self._pool = ProcessPoolExecutor(
                     self._processes,
                     # Not fork: this process has threads.
                     mp_context=multiprocessing.get_context("spawn"),
                     initializer=_start,
-                    initargs=(self._signatures.choices, self._model, os.getpid()),
+                    initargs=(self._signatures.choices, self._model, self._shelf, os.getpid()),
                 )
                 self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
             return self._pool if self._ready.done() else None
@@ -203,10 +179,13 @@ class Featurizing:
 
 _own: Featurizing
 """In a process of the pool: its own maker of pieces."""
+_own_shelf: Shelf | None
+"""In a process of the pool: where the values of parcels are."""
 
 
-def _start(choices: Any, model: FlipModel | None, parent: int) -> None:
-    global _own
+def _start(choices: Any, model: FlipModel | None, shelf: Shelf | None, parent: int) -> None:
+    global _own, _own_shelf
+    _own_shelf = shelf
     _own = Featurizing(Signatures(choices, everything=False), model)
     _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
@@ -234,14 +213,12 @@ def _nothing() -> None:
 
 
 def _piece(parcel: Parcel, start: int) -> Piece:
-    return _own.piece(parcel.unpacked(), start)
+    return _own.piece(parcel.unpacked(_own_shelf), start)
+
+
+def _cleared(shelf: Shelf, slot: int, _: "Future[Piece]") -> None:
+    shelf.clear(slot)
 
 
 def _cut(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
     return (records[start : start + size] for start in range(0, len(records), size))
-
-
-def _without_value(record: Record) -> RawRecord:
-    return RawRecord(
-        record.topic, record.partition, record.offset, record.timestamp, record.key, None, tuple(record.headers)
-    )
