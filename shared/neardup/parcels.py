@@ -108,12 +108,10 @@ class Parcel(NamedTuple):
     def unpacked(self, shelf: Shelf | None) -> list[RawRecord]:
         """The records again."""
         start, found = 0, []
-        for record, end in zip(self.records, self.ends, strict=True):
-            if end is None:
-                found.append(record)
-            else:
-                found.append(record._replace(value=self._value(shelf, start, end)))
-                start = end
+        for (*place, key, _, headers), end in zip(self.records, self.ends, strict=True):
+            value = None if end is None else self._value(shelf, start, end)
+            found.append(RawRecord(*place, key, value, headers))
+            start = start if end is None else end
         return found
 
     def _value(self, shelf: Shelf | None, start: int, end: int) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from neardup import metrics
 from neardup.crew import Crew
@@ -24,6 +24,18 @@ T = TypeVar("T")
 _GOLDEN: Final = 0.618034
 """Multiples of it, modulo 1, are spread evenly however many there are."""
 Commit = Callable[[Partition, int], Awaitable[None]]
+
+
+class Given(NamedTuple):
+    """Records to be handed over, one or more, and how many bytes their values have: to look at all again is dear."""
+
+    records: Sequence[Record]
+    nbytes: int
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Given":
+        """These records."""
+        return cls(records, sum(len(record.value or b"") for record in records))
 
 
 class PartitionWorker:
@@ -56,7 +68,7 @@ class PartitionWorker:
         self._dead_letter_topic = dead_letter_topic
         self._commit = commit
         self._failed = failed
-        self._given: Sequence[Record] | None = None
+        self._given: Given | None = None
         self._closing = False
         self._awake = asyncio.Event()
         """Something was given, or this worker is to end."""
@@ -88,13 +100,13 @@ class PartitionWorker:
         """Whether another batch may be given."""
         return self._given is None and not self._closing
 
-    def give(self, records: Sequence[Record]) -> None:
+    def give(self, given: Given) -> None:
         """Hand over the next records; only when free."""
         assert self.free, f"{self.partition}: expected to be given one batch at a time"
-        self._given = records
-        self.in_hand_bytes += bytes_of(records)
+        self._given = given
+        self.in_hand_bytes += given.nbytes
         self._awake.set()
-        self.position = records[-1].offset + 1
+        self.position = given.records[-1].offset + 1
 
     async def finish(self) -> None:
         """End after the batch in hand and checkpoint; `done` is then the offset to go on from."""
@@ -118,19 +130,20 @@ class PartitionWorker:
             await asyncio.wait(self._in_hand)
 
     async def _work(self) -> None:
-        while (records := await self._next_batch()) is not None:
-            if records:
-                waves = await self._process(records)
+        while not self._closing:
+            given = await self._next_batch()
+            if given is not None:
+                waves = await self._process(given)
                 await self._acknowledged()
-                self._sending = asyncio.create_task(self._send(waves, records))
+                self._sending = asyncio.create_task(self._send(waves, given))
                 self._sending.add_done_callback(self._ended)
             if self._checkpoint_due():
                 await self._checkpoint()
         await self._checkpoint()
         await self._saved()
 
-    async def _next_batch(self) -> Sequence[Record] | None:
-        """The next records; nothing when it is time to look at the clock; None when closing."""
+    async def _next_batch(self) -> Given | None:
+        """The next records; None when it is time to look at the clock, or to end."""
         if not self._awake.is_set():
             unsaved = self._saving is None and (self._since_checkpoint or self._behind)
             wait = max(self._checkpoint_at - time.monotonic(), 0.001) if unsaved else None
@@ -141,20 +154,20 @@ class PartitionWorker:
             return None
         given, self._given = self._given, None
         self._awake.clear()
-        return given or ()
+        return given
 
-    async def _process(self, records: Sequence[Record]) -> Waves:
-        size = bytes_of(records)
+    async def _process(self, given: Given) -> Waves:
+        records = given.records
         with self._process_seconds.time():
-            waves = await self._made(self._crew.run(lambda: self.stage.process(records), size))
+            waves = await self._made(self._crew.run(lambda: self.stage.process(records), given.nbytes))
         self._batch_records.observe(len(records))
         self._records.inc(len(records))
-        self._record_bytes.inc(size)
+        self._record_bytes.inc(given.nbytes)
         self._since_checkpoint += len(records)
         return waves
 
-    async def _send(self, waves: Waves, records: Sequence[Record]) -> None:
-        name = self.stage.name
+    async def _send(self, waves: Waves, given: Given) -> None:
+        name, records = self.stage.name, given.records
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
         with self._acknowledge_seconds.time():
             for wave in [letters, *waves.waves]:
@@ -165,7 +178,7 @@ class PartitionWorker:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
         self._stage_seconds.observe(max(time.time() - records[0].timestamp / 1000, 0.0))
         self.done = records[-1].offset + 1
-        self.in_hand_bytes -= bytes_of(records)
+        self.in_hand_bytes -= given.nbytes
 
     async def _acknowledged(self) -> None:
         if self._sending is not None:
@@ -223,11 +236,6 @@ class PartitionWorker:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(error)
-
-
-def bytes_of(records: Sequence[Record]) -> int:
-    """Of their values."""
-    return sum(len(record.value or b"") for record in records)
 
 
 def _count(name: str, outputs: Sequence[Output]) -> None:

@@ -17,7 +17,7 @@ Deliberately absent: any knowledge of what a stage does, and any retry of a stag
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -25,8 +25,8 @@ from typing import Final
 from neardup import metrics
 from neardup.crew import Crew
 from neardup.errors import LogError, LogGap
-from neardup.log import Consumer, Listener, Log, Partition, Record
-from neardup.partition_worker import PartitionWorker, bytes_of
+from neardup.log import Consumer, Listener, Log, Partition
+from neardup.partition_worker import Given, PartitionWorker
 from neardup.settings import Settings
 from neardup.stage import Stage, using_state
 from neardup.watchdog import Watchdog
@@ -214,20 +214,22 @@ class Runner(Listener):
             timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
             max_records=max(1, min(self._settings.poll_records, int(room / self._record_bytes))),
         )
-        self._learn_size(found.values())
-        for partition, records in found.items():
+        given = {partition: Given.of(records) for partition, records in found.items() if records}
+        self._learn_size(given.values())
+        for partition, some in given.items():
             worker = self._workers.get(partition)
             if worker is None:
                 continue
             if assignments != self._assignments:
                 # Polled before a rebalance, returned after it: the worker may start elsewhere.
                 self._consumer.seek(partition, worker.position)
-            elif records:
-                worker.give(records)
+            else:
+                worker.give(some)
 
-    def _learn_size(self, polled: Collection[Sequence[Record]]) -> None:
-        if count := sum(map(len, polled)):
-            self._record_bytes = max(sum(map(bytes_of, polled)) / count, _FADING * self._record_bytes, 1.0)
+    def _learn_size(self, given: Collection[Given]) -> None:
+        if count := sum(len(each.records) for each in given):
+            mean = sum(each.nbytes for each in given) / count
+            self._record_bytes = max(mean, _FADING * self._record_bytes, 1.0)
 
     async def _open(self, partition: Partition) -> tuple[Stage, int]:
         stage = self._make_stage(partition)

@@ -29,9 +29,9 @@ pytestmark = [
     ),
 ]
 
-PAGES = 200
+PAGES = 1500
 SMALL = "size=300k"
-"""Less than the state of that many pages, more than an empty one."""
+"""Less than the state of that many pages in a shard or an owner, more than an empty one."""
 
 
 async def test_a_full_disk_stops_a_worker_and_costs_nothing(deployment: Deployment, tmp_path: Path) -> None:

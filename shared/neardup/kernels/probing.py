@@ -5,10 +5,11 @@ memory twice. Here they are a pipeline: while one query scans, the table of a la
 later one are on their way. (Three separate loops over blocks of queries are the simple form of this. They ask for
 memory in bursts, which holds them up, and take half as long again.)
 
-A scan that ends where its range ends mispredicts nearly every time, which costs more than the scan. So all scans have
-the same number of steps, enough for nearly every range, and what comes behind a range's end is its last key again. They
-ask only how near the nearest key is: whether its leading bits match, which in a range they nearly always do, is left to
-the few that go on.
+A scan that ends where its range ends mispredicts nearly every time, which costs more than the scan. So all scans are
+the same: the whole cache line of the range's first key and that of its last, mostly one and the same. Memory brings
+whole lines anyway, and a line is a vector: eight distances take as many instructions as one. They ask only whether
+any key is near enough: whether its leading bits match, which keys beside the range do not, is left to the few that go
+on.
 
 `mask` has the leading bits set that must match; `skip` is the number of leading bits that all keys of the slice share,
 which the directory leaves out.
@@ -22,6 +23,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.bits import popcount
+from neardup.kernels.borrowing import njit_borrowing
+from neardup.kernels.lines import LINE, is_one_within
 from neardup.kernels.locating import VALUE_BITS, bucket_of, first_at_least, range_of
 from neardup.kernels.prefetching import prefetch
 
@@ -31,9 +34,7 @@ RING = 32
 BLOCK = 4096
 WIDE = U(64)
 """A range with more keys than this is searched by halving: clustered keys do not make a probe linear."""
-STRIDE = 4
-"""Steps that are compiled as one: no scan has fewer."""
-MOST_STRIDES = 4
+IN_LINE = U(LINE - 1)
 
 
 @njit(nogil=True, cache=True)
@@ -127,16 +128,16 @@ def scan_range(
     return found, 0
 
 
-@njit(nogil=True, cache=True)
-def strides_for(size: int, buckets: int) -> int:
-    """How many strides are enough for all but a few of a hundred ranges, when keys spread evenly over the buckets."""
-    mean = size / buckets
-    return min(int(np.ceil((mean + 1.5 * np.sqrt(mean)) / STRIDE)), MOST_STRIDES)
+@njit_borrowing
+def _line_of(at: np.uint64, offset: np.uint64, last: np.uint64) -> np.uint64:
+    """Where the cache line of the key at this place begins: not before the first key, nor after the last whole line."""
+    return min(max((at + offset) & ~IN_LINE, offset) - offset, last)
 
 
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
+    offset: int,
     directory: NDArray[np.uint64],
     skip: int,
     bits: int,
@@ -151,17 +152,19 @@ def probe_sorted(
 ) -> tuple[int, int, int, np.int64]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    They are reported as `scan_range` does. The mask has all bits of the directory, or more. Returns (the next query,
-    how many were found in all, how many queries had more than the cap, how many keys were in their ranges of the
-    directory); the next query is short of the end when the buffers have no room for `cap` more: call again with larger
-    ones.
+    They are reported as `scan_range` does. The mask has all bits of the directory, or more. The first key is `offset`
+    keys behind the beginning of a cache line; a wrong one costs time, nothing else. Returns (the next query, how many
+    were found in all, how many queries had more than the cap, how many keys were in their ranges of the directory); the
+    next query is short of the end when the buffers have no room for `cap` more: call again with larger ones.
     """
     left = U(skip)
     drop = U(63 - bits)
-    lows = np.empty(RING, np.uint64)
-    lasts = np.empty(RING, np.uint64)
+    behind = U(offset)
+    firsts = np.zeros(RING, np.uint64)
+    lasts = np.zeros(RING, np.uint64)
     total = queries.size if keys.size else start
-    strides = strides_for(keys.size, 1 << bits)
+    is_short = keys.size < LINE
+    last_line = U(0) if is_short else U(keys.size - LINE)
     capped = 0
     scanned = U(0)
     for step in range(start - 2 * AHEAD, total):
@@ -172,28 +175,23 @@ def probe_sorted(
         if start <= ahead < total:
             low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
             scanned += high - low
-            # The first key of all stands in for none: it is near, and with other leading bits it does not match.
+            # The first line of all stands in for none: it is near.
             last = high - U(1) if low < high else U(0)
-            low = min(low, last)
-            lows[U(ahead & (RING - 1))] = low
-            lasts[U(ahead & (RING - 1))] = last
-            prefetch(keys, low)
-            # The last key too: a range that crosses a cache line would otherwise wait in the scan.
-            prefetch(keys, last)
+            first_line = _line_of(min(low, last), behind, last_line)
+            other_line = _line_of(last, behind, last_line)
+            firsts[U(ahead & (RING - 1))] = first_line
+            lasts[U(ahead & (RING - 1))] = other_line
+            prefetch(keys, first_line)
+            prefetch(keys, other_line)
         if step < start:
             continue
-        low = lows[U(step & (RING - 1))]
-        last = lasts[U(step & (RING - 1))]
         query = queries[U(step)]
         limit = limits[U(step)]
-        nearest = U(64)
-        for stride in range(strides):
-            for i in range(STRIDE):
-                at = min(low + U(stride * STRIDE + i), last)
-                nearest = min(nearest, popcount(keys[at] ^ query))
-        if nearest > limit and last - low < U(strides * STRIDE):
+        one = firsts[U(step & (RING - 1))]
+        other = lasts[U(step & (RING - 1))]
+        if not is_short and not is_one_within(keys, one, other, query, limit) and other - one <= U(LINE):
             continue
-        high = last + U(1)
+        low, high = range_of(directory, bucket_of(query, left, drop))
         if high - low > WIDE:
             low, high = narrowed(keys, low, high, query, mask)
         if found + cap + 1 > found_key.size:
@@ -212,6 +210,7 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
+    offset: int,
     directory: NDArray[np.uint64],
     skip: int,
     bits: int,
@@ -247,8 +246,8 @@ def probe_filtered(
             passed_limits[i] = limits[numbers[i]]
         before = found
         reached, found, more, keys_scanned = probe_sorted(
-            keys, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap, found_query,
-            found_key, found,
+            keys, offset, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap,
+            found_query, found_key, found,
         )  # fmt: skip
         for i in range(before, found):
             found_query[i] = numbers[found_query[i]]

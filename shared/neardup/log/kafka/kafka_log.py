@@ -68,7 +68,8 @@ class KafkaLog(Log):
         for output in outputs:
             number = output.partition
             if number is None:
-                number = await self._by_key(output)
+                count = self._counts.get(output.topic) or await self._count(output.topic)
+                number = self._by_key(output, count)
             by_partition.setdefault((output.topic, number), []).append(output)
         if not by_partition:
             return
@@ -127,10 +128,11 @@ class KafkaLog(Log):
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
         return await create_topics(specs, self._settings)
 
-    async def _by_key(self, output: Output) -> int:
-        count = self._counts.get(output.topic)
-        if count is None:
-            count = self._counts[output.topic] = await self.partitions(output.topic)
+    async def _count(self, topic: str) -> int:
+        count = self._counts[topic] = await self.partitions(topic)
+        return count
+
+    def _by_key(self, output: Output, count: int) -> int:
         if output.key is None:
             self._turn += 1
             return self._turn % count
