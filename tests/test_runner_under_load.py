@@ -148,6 +148,29 @@ async def test_memory_in_flight_is_bounded(slow: Place) -> None:
         assert len(await slow.copied(5000)) == 5000
 
 
+async def test_what_comes_while_a_batch_is_processed_makes_one_batch(memory: Place) -> None:
+    started, go_on = threading.Event(), threading.Event()
+    batches: list[int] = []
+
+    def wait(records: Sequence[Record]) -> None:
+        batches.append(len(records))
+        started.set()
+        assert go_on.wait(10)
+
+    runner = memory.runner(lambda partition: Copier(memory.target, wait))
+    async with running(runner):
+        await memory.feed(3, partitions=1)
+        await until(started.is_set)
+        for given in (23, 43, 63):
+            await memory.feed(20, partitions=1)
+            await until(lambda given=given: sum(each.position for each in runner._workers.values()) == given)  # type: ignore[misc]
+        await memory.feed(50, partitions=1)
+        await asyncio.sleep(0.3)
+        go_on.set()
+        assert len(await memory.copied(113)) == 113
+    assert batches == [3, 60, 50], "expected no more than a hundred in a batch"
+
+
 async def test_of_large_records_fewer_are_in_hand(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is on bytes, over all partitions together; and it stops nothing for good."""
     monkeypatch.setattr("neardup.runner.IN_HAND_BYTES", 100_000)

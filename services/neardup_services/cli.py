@@ -11,6 +11,7 @@ from rich.table import Table
 import neardup
 from neardup.deployment import SERVICES
 from neardup.errors import NeardupError
+from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
@@ -76,6 +77,7 @@ def worker(name: str) -> None:
         app, quiet=True, loglevel=settings.log_level, logging_config=logging_config(settings), redirect_stdouts=False
     )
     collect_seldom()
+    keep_freed_memory()
     running.execute_from_commandline()
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from neardup.document_columns import columns_of
 from neardup.errors import RecordError
 from neardup.flip_model import FlipModel
+from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.log import Record
 from neardup.packed_sketch import pack_sketch
@@ -189,6 +190,7 @@ def _start(choices: Any, model: FlipModel | None, shelf: Shelf | None, parent: i
     _own = Featurizing(Signatures(choices, everything=False), model)
     _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
+    keep_freed_memory()
     # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

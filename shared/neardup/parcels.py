@@ -108,10 +108,14 @@ class Parcel(NamedTuple):
     def unpacked(self, shelf: Shelf | None) -> list[RawRecord]:
         """The records again."""
         start, found = 0, []
-        for (*place, key, _, headers), end in zip(self.records, self.ends, strict=True):
-            value = None if end is None else self._value(shelf, start, end)
-            found.append(RawRecord(*place, key, value, headers))
-            start = start if end is None else end
+        for record, end in zip(self.records, self.ends, strict=True):
+            if end is None:
+                found.append(record)
+                continue
+            topic, partition, offset, timestamp, key, _, headers = record
+            value = self._value(shelf, start, end)
+            found.append(RawRecord(topic, partition, offset, timestamp, key, value, headers))
+            start = end
         return found
 
     def _value(self, shelf: Shelf | None, start: int, end: int) -> bytes:

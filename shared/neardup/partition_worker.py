@@ -37,6 +37,10 @@ class Given(NamedTuple):
         """These records."""
         return cls(records, sum(len(record.value or b"") for record in records))
 
+    def followed_by(self, other: "Given") -> "Given":
+        """These records and then those."""
+        return Given([*self.records, *other.records], self.nbytes + other.nbytes)
+
 
 class PartitionWorker:
     """Owns a stage between assignment and revocation. Lives on the event loop; the stage runs in the crew."""
@@ -96,14 +100,19 @@ class PartitionWorker:
         self._task.add_done_callback(self._ended)
 
     @property
-    def free(self) -> bool:
-        """Whether another batch may be given."""
-        return self._given is None and not self._closing
+    def room(self) -> int:
+        """How many records more may be given now; 0 unless they are worth a poll."""
+        waiting = 0 if self._given is None else len(self._given.records)
+        most = self._settings.poll_records
+        return 0 if self._closing or 2 * waiting > most else most - waiting
 
     def give(self, given: Given) -> None:
-        """Hand over the next records; only when free."""
-        assert self.free, f"{self.partition}: expected to be given one batch at a time"
-        self._given = given
+        """Hand over the next records, as many as there is room for.
+
+        What comes while a batch is processed waits and makes one batch: large ones cost everybody less.
+        """
+        assert len(given.records) <= self.room, f"{self.partition}: expected {self.room} records at most"
+        self._given = given if self._given is None else self._given.followed_by(given)
         self.in_hand_bytes += given.nbytes
         self._awake.set()
         self.position = given.records[-1].offset + 1

@@ -202,17 +202,17 @@ class Runner(Listener):
     async def _step(self) -> None:
         if self._error is not None:
             raise self._error
-        free = [partition for partition, worker in self._workers.items() if worker.free]
+        free = {partition: room for partition, worker in self._workers.items() if (room := worker.room)}
         busy = len(free) < len(self._workers)
-        room = IN_HAND_BYTES - sum(worker.in_hand_bytes for worker in self._workers.values())
-        if (busy and not free) or room <= 0:
+        left = IN_HAND_BYTES - sum(worker.in_hand_bytes for worker in self._workers.values())
+        if (busy and not free) or left <= 0:
             await asyncio.sleep(_POLL_BUSY_SECONDS)
             return
         assignments = self._assignments
         found = await self._consumer.poll(
             free,
             timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
-            max_records=max(1, min(self._settings.poll_records, int(room / self._record_bytes))),
+            max_records=max(1, min(*free.values(), self._settings.poll_records, int(left / self._record_bytes))),
         )
         given = {partition: Given.of(records) for partition, records in found.items() if records}
         self._learn_size(given.values())

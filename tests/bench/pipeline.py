@@ -21,6 +21,7 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from neardup.embedded import Embedded
+from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
 from neardup.page import write_page
@@ -48,11 +49,12 @@ BATCH_BYTES = 1 << 20
 
 def run(*, full: bool) -> list[Result]:
     """Ratios, latencies, CPU by service, messages and bytes a page."""
-    count, seconds = (50_000, 60) if full else (8_000, 20)
+    count, seconds = (50_000, 60) if full else (20_000, 20)
     pages = [made.page for made in sample_crawl(count, seed=3, mean_bytes=MEAN_BYTES)]
     about = f"{count:,} pages of {sum(len(page.content) for page in pages) // count:,} bytes"
     settings = Settings()
     collect_seldom()  # as all commands that work through a stream
+    keep_freed_memory()
     alone = _featurize_alone(settings, pages[: count // 4])
     embedded = asyncio.run(_embedded(settings, pages))
     cores = os.cpu_count() or 1

@@ -16,7 +16,7 @@ from tests.fingerprints import fingerprints, words
 ROOM = 10_000
 
 
-@njit
+@njit(nogil=True)
 def _is_one_within(
     keys: NDArray[np.uint64], one: np.uint64, other: np.uint64, query: np.uint64, limit: np.uint64
 ) -> bool:

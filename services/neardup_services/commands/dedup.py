@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from neardup import dead_letters
 from neardup.embedded import Embedded
 from neardup.errors import InputError
+from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
@@ -69,6 +70,7 @@ def dedup(
     Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
     """
     collect_seldom()
+    keep_freed_memory()
     settings = replace(Settings.load(preset=preset), verdict_format="json")
     sources = [open_input(name, url_prefix=url_prefix) for name in dict.fromkeys(inputs)]
     with ExitStack() as stack:
