@@ -1,7 +1,9 @@
 """Pieces made in other processes are the pieces made here."""
 
 import os
+import signal
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -128,6 +130,39 @@ def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> Non
     [(_, pieces)] = featurizing.lots(records, COUNT)
     featurizing.close()
     assert len(pieces) == -(-COUNT // PIECE)
+
+
+def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[MemoryRecord]) -> None:
+    featurizing = Featurizing(Signatures(), None, processes=2)
+    assert featurizing._pool_for(COUNT) is None
+    assert featurizing._pool is not None
+    started = list(featurizing._pool._processes)
+    for process in started:
+        # They are still starting. Later it is the group that keeps such signals away.
+        os.kill(process, signal.SIGINT)
+        os.kill(process, signal.SIGTERM)
+    featurizing.start()
+    [(_, pieces)] = featurizing.lots(records, COUNT)
+    groups = [os.getpgid(process) for process in started]
+    featurizing.close()
+    assert len(pieces) == -(-COUNT // PIECE)
+    assert groups == started
+
+
+def test_without_processes_pages_are_made_on_the_spot(
+    records: list[MemoryRecord], caplog: pytest.LogCaptureFixture
+) -> None:
+    featurizing = Featurizing(Signatures(), None, processes=2)
+    assert featurizing._pool_for(COUNT) is None
+    assert featurizing._pool is not None
+    for process in featurizing._pool._processes:
+        os.kill(process, signal.SIGKILL)
+    with pytest.raises(BrokenProcessPool):
+        featurizing.start()
+    [(_, pieces)] = featurizing.lots(records, COUNT)
+    featurizing.close()
+    assert len(pieces) == 1
+    assert "did not start" in caplog.text
 
 
 def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:

@@ -5,6 +5,7 @@ page wait longer for it than they work. Few pages are done on the spot, which is
 are all pages until the first of those processes is ready.
 """
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -41,6 +43,9 @@ _LOT: Final = 8 * PIECE
 _AHEAD: Final = 4
 """Pieces that are handed over for each process before the first of them is waited for."""
 _WATCH_SECONDS: Final = 2.0
+_STOPS: Final = (signal.SIGINT, signal.SIGTERM)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +179,15 @@ class Featurizing:
                     initializer=_start,
                     initargs=(self._signatures.choices, self._model, self._shelf, os.getpid()),
                 )
-                self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
-            return self._pool if self._ready.done() else None
+                with _without_signals():
+                    self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
+            if not self._ready.done():
+                return None
+            if (error := self._ready.exception()) is not None:
+                logger.warning("pages are featurized without other processes, which did not start: %r", error)
+                self._processes = 1
+                return None
+            return self._pool
 
 
 _own: Featurizing
@@ -186,14 +198,34 @@ _own_shelf: Shelf | None
 
 def _start(choices: Any, model: FlipModel | None, shelf: Shelf | None, parent: int) -> None:
     global _own, _own_shelf
+    _leave_the_group()
     _own_shelf = shelf
     _own = Featurizing(Signatures(choices, everything=False), model)
     _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
     keep_freed_memory()
-    # Ctrl-C goes to every process of a terminal; the parent ends this one when its batch is done.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+@contextmanager
+def _without_signals() -> Iterator[None]:
+    """Processes started in here hear of no stop before `_leave_the_group`; this one does afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _leave_the_group() -> None:
+    """Ctrl-C, and many a supervisor's stop, go to every process of a group; the parent ends this one when its batch is
+    done. What came before this was meant for the parent, too."""
+    os.setpgid(0, 0)
+    for stop in _STOPS:
+        signal.signal(stop, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    # A pool that breaks ends its processes by this one.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _first_pages() -> Iterator[Page]:

@@ -31,18 +31,22 @@ class Shelf:
 
     @classmethod
     def make(cls) -> "Shelf | None":
-        """A new one; None where the system has no files in memory."""
-        if not hasattr(os, "memfd_create"):
+        """A new one; None where the system has no files in memory, or does not let us."""
+        try:
+            file = os.memfd_create("neardup")
+        except (AttributeError, OSError):
             return None
-        file = os.memfd_create("neardup")
         os.ftruncate(file, _SLOTS * SLOT)
         return cls(file)
 
     def put(self, values: Sequence[bytes]) -> int | None:
         """The slot that now holds these, one after the other; None when they are too many bytes, or all are taken."""
-        if sum(map(len, values)) > SLOT or not self._free:
+        if sum(map(len, values)) > SLOT:
             return None
-        slot = self._free.pop()
+        try:
+            slot = self._free.pop()
+        except IndexError:
+            return None
         at = slot * SLOT
         for value in values:
             self._memory[at : at + len(value)] = value

@@ -217,6 +217,7 @@ class PartitionWorker:
 
     async def _save(self, save: Callable[[], int], done: int, started: float) -> None:
         offset = await self._made(self._crew.save(save))
+        del save  # what it froze is not needed while the broker is asked
         self._behind = offset < done
         await self._commit(self.partition, offset)
         name, labels = self.stage.name, (self.stage.name, str(self.partition.partition))

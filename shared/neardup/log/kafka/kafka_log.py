@@ -23,9 +23,9 @@ from neardup.log.kafka.member import KafkaConsumer
 from neardup.settings import Settings
 
 _BATCH_BYTES: Final = 2**20
-_FETCH_BYTES: Final = 2 * 2**20
+_FETCH_BYTES: Final = 8 * 2**20
 _FETCH_LEAST_BYTES: Final = 2**18
-_FETCH_PATIENT_BYTES: Final = 8 * 2**20
+_FETCH_PATIENT_BYTES: Final = 4 * 2**20
 _FETCH_WAIT_MS: Final = 12
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
