@@ -175,10 +175,10 @@ def probe_sorted(
         if start <= ahead < total:
             low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
             scanned += high - low
-            # The first line of all stands in for none: it is near.
-            last = high - U(1) if low < high else U(0)
-            first_line = _line_of(min(low, last), behind, last_line)
-            other_line = _line_of(last, behind, last_line)
+            # The first line of all stands in for none: it is near. By a mask, as a branch would often be mispredicted.
+            is_some = U(0) - U(low < high)
+            first_line = _line_of(low & is_some, behind, last_line)
+            other_line = _line_of((high - U(1)) & is_some, behind, last_line)
             firsts[U(ahead & (RING - 1))] = first_line
             lasts[U(ahead & (RING - 1))] = other_line
             prefetch(keys, first_line)
