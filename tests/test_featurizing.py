@@ -44,12 +44,12 @@ def records() -> list[MemoryRecord]:
     )
 )
 def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -> None:
-    assert Parcel.of(records, None).unpacked(None) == records
+    assert list(Parcel.of(records, None).unpacked(None)) == records
     shelf = Shelf.make()
     if shelf is not None:
         parcel = Parcel.of(records, shelf)
         assert (parcel.slot is not None, parcel.values) == (True, b"")
-        assert parcel.unpacked(shelf) == records
+        assert list(parcel.unpacked(shelf)) == records
         shelf.close()
 
 
@@ -63,7 +63,7 @@ def test_what_has_no_place_on_the_shelf_travels_with_the_parcel() -> None:
     in_slots = [parcel.slot for parcel in parcels if parcel.slot is not None]
     assert parcels[0].slot is None
     assert 0 < len(in_slots) == len(set(in_slots)) < 100
-    assert [parcel.unpacked(shelf) for parcel in parcels] == [[large], *[[small]] * 100]
+    assert [list(parcel.unpacked(shelf)) for parcel in parcels] == [[large], *[[small]] * 100]
     shelf.clear(in_slots[7])
     assert Parcel.of([small], shelf).slot == in_slots[7]
     shelf.close()

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class Featurizing:
         for lot in lots:
             yield Lot(lot, list(islice(made, -(-len(lot) // PIECE))))
 
-    def piece(self, records: Sequence[Record], start: int = 0) -> Piece:
+    def piece(self, records: Iterable[Record], start: int = 0) -> Piece:
         """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
         documents: list[Document] = []
         signatures: list[Signature] = []

@@ -6,7 +6,7 @@ Their values go through memory that both see: through a pipe, a page takes a thi
 import mmap
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from multiprocessing import reduction
 from typing import Any, Final, NamedTuple
@@ -109,18 +109,16 @@ class Parcel(NamedTuple):
             b"".join(present) if slot is None else b"",
         )
 
-    def unpacked(self, shelf: Shelf | None) -> list[RawRecord]:
-        """The records again."""
-        start, found = 0, []
+    def unpacked(self, shelf: Shelf | None) -> Iterator[RawRecord]:
+        """The records again, one by one: what was just copied is read from the cache."""
+        start = 0
         for record, end in zip(self.records, self.ends, strict=True):
             if end is None:
-                found.append(record)
+                yield record
                 continue
             topic, partition, offset, timestamp, key, _, headers = record
-            value = self._value(shelf, start, end)
-            found.append(RawRecord(topic, partition, offset, timestamp, key, value, headers))
+            yield RawRecord(topic, partition, offset, timestamp, key, self._value(shelf, start, end), headers)
             start = end
-        return found
 
     def _value(self, shelf: Shelf | None, start: int, end: int) -> bytes:
         if shelf is None or self.slot is None:
