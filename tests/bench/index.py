@@ -32,7 +32,7 @@ from tests.bench.result import Result
 
 ROUNDS = 5
 QUERIES = 1 << 18
-BATCH = 1 << 13
+BATCH = 1 << 16
 """Queries whose keys are made at once: they stay in the cache, and in memory that is used again."""
 RECALL = 0.955
 """Of the pairs that flips are chosen by; of others it must be .95."""
