@@ -1,8 +1,7 @@
 """What the C library does with freed memory, set for a process that works through a stream.
 
 Every fetch of pages takes some buffers of many megabytes, and gives them back a moment later. By itself glibc returns
-them to the system, which has to clear and map every page of memory again for the next fetch: a tenth of what a
-featurizer does.
+them to the system, which has to clear and map every page of memory again for the next fetch.
 """
 
 import ctypes
