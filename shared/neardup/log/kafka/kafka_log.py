@@ -26,6 +26,8 @@ _BATCH_BYTES: Final = 2**20
 _FETCH_BYTES: Final = 8 * 2**20
 _FETCH_LEAST_BYTES: Final = 2**18
 _FETCH_PATIENT_BYTES: Final = 4 * 2**20
+_FETCH_MOST_BYTES: Final = 4 * 2**20
+"""Of all partitions. Tens of megabytes each time are memory that the system clears anew, two or three times over."""
 _FETCH_WAIT_MS: Final = 12
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
@@ -101,6 +103,7 @@ class KafkaLog(Log):
             heartbeat_interval_ms=max(session // 5, 100),
             rebalance_timeout_ms=max(session, 60_000),
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
+            fetch_max_bytes=_FETCH_MOST_BYTES,
             # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
             # also because a partition that was read while a fetch is under way is not in that fetch.
             fetch_min_bytes=_FETCH_PATIENT_BYTES if patience else _FETCH_LEAST_BYTES,
