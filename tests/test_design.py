@@ -65,6 +65,13 @@ def test_whatever_is_within_k_shares_the_leading_bits_of_some_table(k: int, most
                 assert any(int((key[i] ^ key[j]) & table.mask) == 0 for table, key in zip(tables, keys, strict=True))
 
 
+@pytest.mark.parametrize("size", [511, 512, 513, 1200])
+def test_permuting_more_than_a_block(size: int) -> None:
+    values = [number * 0x9E3779B97F4A7C15 % 2**64 for number in range(size)]
+    for table in longest_leading(3, 10).tables():
+        assert table.keys_of(words(values)).tolist() == [permuted(value, table.order) for value in values]
+
+
 @settings(max_examples=EXAMPLES)
 @given(fingerprints(8), st.integers(2, 40))
 def test_permuting_moves_bits_and_can_be_undone(values: list[int], most: int) -> None:

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.lines import LINE
 from neardup.kernels.probing import extend_filter, probe_filtered, probe_sorted
 from neardup.key_directory import KeyDirectory
 from neardup.lookup import Found, Lookup
@@ -71,7 +70,6 @@ class PlainRun:
         epoch: int,
     ) -> None:
         self.keys = keys
-        self._offset = keys.ctypes.data // keys.itemsize % LINE
         self.epoch = epoch
         self._directory = KeyDirectory(directory, skip)
         self.bitmap = bitmap
@@ -92,7 +90,7 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, self._offset, directory.words, directory.skip,
+                self.bitmap, self.bitmap_bits, self.keys, directory.words, directory.skip,
                 directory.bits, lookup.keys, lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),
@@ -104,7 +102,7 @@ class PlainRun:
         return found.collect_capped(
             lookup,
             lambda start: probe_sorted(
-                self.keys, self._offset, directory.words, directory.skip, directory.bits, lookup.keys,
+                self.keys, directory.words, directory.skip, directory.bits, lookup.keys,
                 lookup.limits, start, lookup.mask, lookup.cap,
                 found.query, found.key, found.count,
             ),

@@ -14,6 +14,8 @@ from tests import naive
 from tests.fingerprints import fingerprints, words
 
 ROOM = 10_000
+MOST_COUNTED = 14
+"""Keys of a value, by a directory."""
 
 
 @njit(nogil=True)
@@ -37,14 +39,14 @@ def test_two_lines_at_once(data: st.DataObject, limit: int) -> None:
 def test_lines_may_begin_anywhere(
     values: list[int], data: st.DataObject, offset: int, leading: int, limit: int
 ) -> None:
-    keys = words(sorted(set(values)))
+    keys = words([0] * offset + sorted(set(values)))[offset:]
     asked = data.draw(st.lists(st.sampled_from(values), max_size=40)) if values else []
     queries = words([value ^ 1 << data.draw(st.integers(0, 63)) for value in asked])
     directory = KeyDirectory.empty(keys.size, 0, leading)
     directory.extend(keys, 0, keys.size)
     found_query, found_key = np.empty(ROOM, np.int64), np.empty(ROOM, np.uint64)
-    reached, found, capped, _ = probe_sorted(
-        keys, offset, directory.words, 0, directory.bits, queries, np.full(queries.size, limit, np.uint64), 0,
+    reached, found, capped, scanned = probe_sorted(
+        keys, directory.words, 0, directory.bits, queries, np.full(queries.size, limit, np.uint64), 0,
         np.uint64(leading_mask(leading)), 1000, found_query, found_key, 0,
     )  # fmt: skip
     assert (reached, capped) == (queries.size, 0)
@@ -55,3 +57,38 @@ def test_lines_may_begin_anywhere(
     }
     assert set(zip(found_query[:found].tolist(), found_key[:found].tolist(), strict=True)) == expected
     assert found == len(expected)
+    bucket = [key >> 64 - directory.bits for key in keys.tolist()]
+    of_queries = [query >> 64 - directory.bits for query in queries.tolist()]
+    in_ranges = sum(map(bucket.count, of_queries))
+    # Where many keys have the same leading bits, the directory says only where those of eight values are.
+    assert scanned == in_ranges or (scanned > in_ranges and max(map(bucket.count, bucket)) > MOST_COUNTED)
+
+
+@given(fingerprints(60), st.data(), st.integers(0, 16), st.integers(0, 6))
+def test_with_little_room_it_goes_on_where_it_stopped(
+    values: list[int], data: st.DataObject, leading: int, more_room: int
+) -> None:
+    keys = words(sorted(set(values)))
+    queries = words(data.draw(st.lists(st.sampled_from(values), max_size=80)) if values else [])
+    directory = KeyDirectory.empty(keys.size, 0, leading)
+    directory.extend(keys, 0, keys.size)
+    limits, mask, cap = np.full(queries.size, 3, np.uint64), np.uint64(leading_mask(leading)), 4
+    small, large = (np.empty(room, np.int64) for room in (cap + 1 + more_room, ROOM))
+
+    def probe(start: int, found_query: NDArray[np.int64]) -> tuple[int, int, int, int]:
+        found_key = np.empty(found_query.size, np.uint64)
+        reached, found, capped, scanned = probe_sorted(
+            keys, directory.words, 0, directory.bits, queries, limits, start, mask, cap, found_query, found_key, 0
+        )
+        pairs.extend(zip(found_query[:found].tolist(), found_key[:found].tolist(), strict=True))
+        return reached, found, capped, int(scanned)
+
+    pairs: list[tuple[int, int]] = []
+    _, _, capped, scanned = probe(0, large)
+    expected, pairs = pairs, []
+    reached = 0
+    while reached < queries.size:
+        reached, _, some_capped, some_scanned = probe(reached, small)
+        capped -= some_capped
+        scanned -= some_scanned
+    assert (pairs, capped, scanned) == (expected, 0, 0)

@@ -20,8 +20,9 @@ if getattr(config, "DISABLE_JIT", 0):
     def is_one_within(
         keys: NDArray[np.uint64], one: np.uint64, other: np.uint64, query: np.uint64, limit: np.uint64
     ) -> bool:
-        """The same, key by key."""
-        lines = (keys[int(at) : int(at) + LINE] for at in (one, other))
+        """The same, key by key, and without what stands beside the keys."""
+        places = (int(np.int64(at)) for at in (one, other))
+        lines = (keys[max(at, 0) : at + LINE] for at in places)
         return any(int(key ^ query).bit_count() <= limit for line in lines for key in line)
 
 else:
@@ -30,7 +31,8 @@ else:
     def is_one_within(typing_context: Any, keys: Any, one: Any, other: Any, query: Any, limit: Any) -> Any:
         """Whether any of keys[one : one + LINE] and keys[other : other + LINE] differs in at most `limit` bits.
 
-        Places are not checked: both lines must be within the keys.
+        Places are not checked: both must be whole cache lines with a key in them, or lie within the keys. The first
+        may begin before the first key, and have wrapped around.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

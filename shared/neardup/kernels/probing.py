@@ -9,7 +9,11 @@ A scan that ends where its range ends mispredicts nearly every time, which costs
 the same: the whole cache line of the range's first key and that of its last, mostly one and the same. Memory brings
 whole lines anyway, and a line is a vector: eight distances take as many instructions as one. They ask only whether
 any key is near enough: whether its leading bits match, which keys beside the range do not, is left to the few that go
-on.
+on. A line that has a key in it can be read whole, also where the keys begin or end within it: memory is there by
+pages, and what stands beside the keys is compared and comes to nothing.
+
+How many lookups a processor has under way depends on how few instructions each takes. So the loop has no branch for
+its own beginning and end: the first lines are asked for before it, and behind the last query stands the last one again.
 
 `mask` has the leading bits set that must match; `skip` is the number of leading bits that all keys of the slice share,
 which the directory leaves out.
@@ -30,7 +34,6 @@ from neardup.kernels.prefetching import prefetch
 
 U = np.uint64
 AHEAD = 16
-RING = 32
 BLOCK = 4096
 WIDE = U(64)
 """A range with more keys than this is searched by halving: clustered keys do not make a probe linear."""
@@ -129,15 +132,39 @@ def scan_range(
 
 
 @njit_borrowing
-def _line_of(at: np.uint64, offset: np.uint64, last: np.uint64) -> np.uint64:
-    """Where the cache line of the key at this place begins: not before the first key, nor after the last whole line."""
-    return min(max((at + offset) & ~IN_LINE, offset) - offset, last)
+def _line_of(at: np.uint64, offset: np.uint64) -> np.uint64:
+    """Where the cache line of the key at this place begins, perhaps before the first key: it then wraps around."""
+    return ((at + offset) & ~IN_LINE) - offset
+
+
+@njit_borrowing
+def _lines_of(low: np.uint64, high: np.uint64, offset: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Those of the first and the last key of a range; the first line of all stands in for none, as it is near."""
+    # By a mask, as a branch would often be mispredicted.
+    is_some = U(0) - U(low < high)
+    return _line_of(low & is_some, offset), _line_of((high - U(1)) & is_some, offset)
+
+
+@njit_borrowing
+def _in_ranges(
+    directory: NDArray[np.uint64],
+    queries: NDArray[np.uint64],
+    start: int,
+    stop: int,
+    left: np.uint64,
+    drop: np.uint64,
+) -> np.uint64:
+    """How many keys are in the ranges of queries[start:stop], behind whose last one it stands again and again."""
+    total = U(0)
+    for i in range(start, stop):
+        low, high = range_of(directory, bucket_of(queries[min(U(i), U(queries.size - 1))], left, drop))
+        total += high - low
+    return total
 
 
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
-    offset: int,
     directory: NDArray[np.uint64],
     skip: int,
     bits: int,
@@ -152,56 +179,57 @@ def probe_sorted(
 ) -> tuple[int, int, int, np.int64]:
     """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
 
-    They are reported as `scan_range` does. The mask has all bits of the directory, or more. The first key is `offset`
-    keys behind the beginning of a cache line; a wrong one costs time, nothing else. Returns (the next query, how many
-    were found in all, how many queries had more than the cap, how many keys were in their ranges of the directory); the
-    next query is short of the end when the buffers have no room for `cap` more: call again with larger ones.
+    They are reported as `scan_range` does. The mask has all bits of the directory, or more. The keys are aligned as
+    words are. Returns (the next query, how many were found in all, how many queries had more than the cap, how many
+    keys were in their ranges of the directory); the next query is short of the end when the buffers have no room for
+    `cap` more: call again with larger ones.
     """
     left = U(skip)
     drop = U(63 - bits)
-    behind = U(offset)
-    firsts = np.zeros(RING, np.uint64)
-    lasts = np.zeros(RING, np.uint64)
+    offset = U(keys.ctypes.data >> 3) & IN_LINE
+    firsts = np.zeros(AHEAD, np.uint64)
+    lasts = np.zeros(AHEAD, np.uint64)
     total = queries.size if keys.size else start
-    is_short = keys.size < LINE
-    last_line = U(0) if is_short else U(keys.size - LINE)
+    end = U(max(total, 1) - 1)
+    room = found_key.size - cap - 1
+    in_flight = min(AHEAD, total - start)
     capped = 0
-    scanned = U(0)
-    for step in range(start - 2 * AHEAD, total):
-        ahead = step + 2 * AHEAD
-        if ahead < total:
-            prefetch(directory, bucket_of(queries[U(ahead)], left, drop) >> VALUE_BITS)
-        ahead = step + AHEAD
-        if start <= ahead < total:
-            low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
-            scanned += high - low
-            # The first line of all stands in for none: it is near. By a mask, as a branch would often be mispredicted.
-            is_some = U(0) - U(low < high)
-            first_line = _line_of(low & is_some, behind, last_line)
-            other_line = _line_of((high - U(1)) & is_some, behind, last_line)
-            firsts[U(ahead & (RING - 1))] = first_line
-            lasts[U(ahead & (RING - 1))] = other_line
-            prefetch(keys, first_line)
-            prefetch(keys, other_line)
-        if step < start:
-            continue
+    for i in range(start, min(start + 2 * AHEAD, total)):
+        prefetch(directory, bucket_of(queries[U(i)], left, drop) >> VALUE_BITS)
+    for i in range(start, start + in_flight):
+        low, high = range_of(directory, bucket_of(queries[U(i)], left, drop))
+        one, other = _lines_of(low, high, offset)
+        firsts[U(i & (AHEAD - 1))] = one
+        lasts[U(i & (AHEAD - 1))] = other
+        prefetch(keys, one)
+        prefetch(keys, other)
+    scanned = _in_ranges(directory, queries, start, start + in_flight, left, drop)
+    for step in range(start, total):
+        prefetch(directory, bucket_of(queries[min(U(step + 2 * AHEAD), end)], left, drop) >> VALUE_BITS)
+        low, high = range_of(directory, bucket_of(queries[min(U(step + AHEAD), end)], left, drop))
+        scanned += high - low
+        later_one, later_other = _lines_of(low, high, offset)
+        prefetch(keys, later_one)
+        prefetch(keys, later_other)
+        place = U(step & (AHEAD - 1))
+        one, other = firsts[place], lasts[place]
+        firsts[place], lasts[place] = later_one, later_other
         query = queries[U(step)]
         limit = limits[U(step)]
-        one = firsts[U(step & (RING - 1))]
-        other = lasts[U(step & (RING - 1))]
-        if not is_short and not is_one_within(keys, one, other, query, limit) and other - one <= U(LINE):
+        if not is_one_within(keys, one, other, query, limit) and other - one <= U(LINE):
             continue
         low, high = range_of(directory, bucket_of(query, left, drop))
         if high - low > WIDE:
             low, high = narrowed(keys, low, high, query, mask)
-        if found + cap + 1 > found_key.size:
+        if found > room:
             # From here on they will be scanned again.
-            for ahead in range(step, min(step + AHEAD + 1, total)):
-                low, high = range_of(directory, bucket_of(queries[U(ahead)], left, drop))
-                scanned -= high - low
+            scanned -= _in_ranges(directory, queries, step, step + in_flight + 1, left, drop)
             return step, found, capped, np.int64(scanned)
         found, more = scan_range(keys, low, high, query, limit, mask, cap, step, found_query, found_key, found)
         capped += more
+    if total > start:
+        # The last query, which stood behind itself.
+        scanned -= _in_ranges(directory, queries, total, total + in_flight, left, drop)
     return queries.size, found, capped, np.int64(scanned)
 
 
@@ -210,7 +238,6 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
-    offset: int,
     directory: NDArray[np.uint64],
     skip: int,
     bits: int,
@@ -246,7 +273,7 @@ def probe_filtered(
             passed_limits[i] = limits[numbers[i]]
         before = found
         reached, found, more, keys_scanned = probe_sorted(
-            keys, offset, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap,
+            keys, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap,
             found_query, found_key, found,
         )  # fmt: skip
         for i in range(before, found):
