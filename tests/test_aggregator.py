@@ -354,6 +354,38 @@ def test_after_a_restart_the_same_is_said_again_except_for_latency(tmp_path: Pat
         ]
 
 
+def test_what_was_frozen_is_saved_as_it_was_while_the_owner_goes_on(tmp_path: Path) -> None:
+    stream = Wired(SETTINGS, tmp_path / "whole")
+    for each in crawl():
+        stream.take([each])
+    stream.close()
+    inbox = stream.sent[stream.topics.inbox, 0]
+    for frozen in range(1, len(inbox)):
+        directory = tmp_path / str(frozen)
+        first, _ = aggregator(SETTINGS, 0, directory)
+        first.process(inbox[:frozen])
+        save = first.freeze()
+        expected = first.process(inbox[frozen:])
+        assert save() == frozen
+        first.close()
+        second, start = aggregator(SETTINGS, 0, directory)
+        assert start == frozen
+        assert silent(second.process(inbox[start:]).waves[0]) == silent(expected.waves[0])
+        second.close()
+
+
+def test_an_owner_with_much_to_save_is_full_until_it_is_frozen(tmp_path: Path) -> None:
+    settings = replace(ONE, checkpoint_bytes=1000)
+    stage, _ = aggregator(settings, 0, tmp_path)
+    assert not stage.is_full
+    stage.process(records([registration(*(document(offset, offset + 1) for offset in range(40)), settings=settings)]))
+    assert stage.is_full
+    save = stage.freeze()
+    assert not stage.is_full
+    save()
+    stage.close()
+
+
 def silent(outputs: Sequence[Output]) -> list[Any]:
     """What was said, without how long it took."""
     return [

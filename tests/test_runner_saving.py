@@ -11,7 +11,7 @@ from neardup.log.memory import MemoryLog
 from neardup.settings import Settings
 from neardup.stage import Stage
 from tests.runners import Place, running, sorted_values, until
-from tests.stages import SlowToSave
+from tests.stages import Counter, SlowToSave
 
 
 class SlowPlace(Place):
@@ -106,3 +106,33 @@ async def test_a_state_that_cannot_be_written_stops_the_worker(place: SlowPlace)
     with pytest.raises(StateUnavailable, match="expected to read and write the state"):
         await run()
     assert committed_now(place) == {0: None, 1: None}
+
+
+class FullAfterTwo(Counter):
+    """Has more to save than it should from the second record on."""
+
+    @property
+    def is_full(self) -> bool:
+        return self._next >= 2
+
+
+class FullPlace(Place):
+    """With such stages, whose checkpoints are otherwise far off."""
+
+    def __init__(self, log: Log, settings: Settings) -> None:
+        super().__init__(log, replace(settings, checkpoint_seconds=3600))
+        self.full: list[FullAfterTwo] = []
+
+    def stage(self, partition: Partition) -> Stage:
+        self.full.append(FullAfterTwo(self.target))
+        return self.full[-1]
+
+
+async def test_a_stage_that_is_full_is_saved_before_its_time(tmp_path: Path) -> None:
+    place = await FullPlace.made(MemoryLog(), tmp_path / "state")
+    async with running(place.runner()):
+        await place.feed(2)  # one for each partition
+        await place.copied(2)
+        assert not any("checkpoint" in event for stage in place.full for event in stage.events)
+        await place.feed(2, start=2)
+        await until(lambda: all("checkpoint 2" in stage.events for stage in place.full))

@@ -150,6 +150,55 @@ def test_it_behaves_like_a_dict_that_forgets_what_was_not_saved(
         assert_holds(store, dict.fromkeys(unsaved) | expected, prefix)
 
 
+@settings(max_examples=40)
+@given(frozen=changes, meanwhile=changes, prefix=st.sampled_from([b"a", b"b", b"b\xff", b"z"]), is_saved=st.booleans())
+def test_changes_go_on_while_what_was_frozen_is_on_its_way(
+    tmp_path_factory: pytest.TempPathFactory,
+    frozen: dict[bytes, bytes | None],
+    meanwhile: dict[bytes, bytes | None],
+    prefix: bytes,
+    is_saved: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("store")
+    old: dict[bytes, bytes | None] = {b"a": b"old", b"b": b"old"}
+    with closing(Store(path, PARTITION)) as store:
+        change(store, old)
+        store.save(1)
+        change(store, frozen)
+        save = store.freeze(2)
+        assert store.unsaved_bytes == 0
+        change(store, meanwhile)
+        assert_holds(store, old | frozen | meanwhile, prefix)
+        assert store.offset == 1
+        if is_saved:
+            save()
+            assert store.offset == 2
+        assert_holds(store, old | frozen | meanwhile, prefix)
+    gone = dict.fromkeys(frozen | meanwhile)
+    with closing(Store(path, PARTITION)) as store:
+        assert store.offset == 1 + is_saved
+        assert_holds(store, gone | old | (frozen if is_saved else {}), prefix)
+
+
+def test_what_was_frozen_and_never_saved_is_saved_with_the_next(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, PARTITION)) as store:
+        store.put(b"key", b"1")
+        store.freeze(1)
+        store.put(b"other", b"2")
+        store.save(2)
+    with closing(Store(tmp_path, PARTITION)) as store:
+        assert (store.offset, store.get(b"key"), store.get(b"other")) == (2, b"1", b"2")
+
+
+def test_it_says_how_much_is_unsaved(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, PARTITION)) as store:
+        store.put(b"key", b"value")
+        store.delete(b"other")
+        assert store.unsaved_bytes == 13
+        store.save(1)
+        assert store.unsaved_bytes == 0
+
+
 def change(store: Store, some: dict[bytes, bytes | None]) -> None:
     for key, value in some.items():
         if value is None:

@@ -135,16 +135,30 @@ class Aggregator(Stage):
         self._measure(outbox)
         return Waves([self._outputs(outbox)], rejected)
 
+    @property
+    def is_full(self) -> bool:
+        """RocksDB lets nobody else in this process work while it writes, so it is given little at a time."""
+        return self._store.unsaved_bytes >= self._settings.checkpoint_bytes
+
     def checkpoint(self) -> int:
         """Directory, joins, canaries and offset, in one write."""
+        return self.freeze()()
+
+    def freeze(self) -> Callable[[], int]:
+        """The same, and only the packing of it here."""
         self._owner.directory.flush()
         self._owner.joins.flush()
         self._owner.canaries.flush()
-        self._store.save(self._next)
         # Here, because RocksDB takes longer to say it than a small batch takes.
         cached = self._owner.directory.cached_bytes + self._store.cached_bytes
         metrics.OWNER_CACHE_BYTES.labels(str(self._partition)).set(cached)
-        return self._next
+        offset, write = self._next, self._store.freeze(self._next)
+
+        def save() -> int:
+            write()
+            return offset
+
+        return save
 
     def close(self) -> None:
         """Release the store."""

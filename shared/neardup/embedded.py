@@ -108,6 +108,7 @@ def embedded_settings(settings: Settings, state: Path, generation: int) -> Setti
         processes=settings.processes or os.cpu_count() or 1,
         checkpoint_seconds=_NEVER_SECONDS,
         checkpoint_records=10**12,
+        checkpoint_bytes=10**12,
         corpus_seconds=0.0,
         # Nobody watches the metrics of a run in one process.
         shadow_share=0.0,

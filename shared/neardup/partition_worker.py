@@ -199,7 +199,8 @@ class PartitionWorker:
             return False
         late = time.monotonic() >= self._checkpoint_at
         unsaved = self._since_checkpoint > 0 or self._behind
-        return self._since_checkpoint >= self._settings.checkpoint_records or (late and unsaved)
+        full = self.stage.is_full or self._since_checkpoint >= self._settings.checkpoint_records
+        return full or (late and unsaved)
 
     async def _checkpoint(self) -> None:
         """Freeze the stage, if there is anything to save; `_saving` makes it durable."""

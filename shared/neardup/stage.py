@@ -76,6 +76,11 @@ class Stage(ABC):
         offset = self.checkpoint()
         return lambda: offset
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is unsaved that a checkpoint should not wait for its time. Asked between other calls."""
+        return False
+
     def after_gap(self, directory: Path, group: str) -> str:
         """What an operator can do when the log no longer holds what this stage would have to read next."""
         return f"restore a snapshot, or delete the state directory {directory} and reset the offset of group {group}"

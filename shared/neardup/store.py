@@ -1,14 +1,15 @@
 """An owner's store: bytes on disk, with the offset of the log that they belong to.
 
-RocksDB under the state directory. Changes are kept in memory until `save`, which writes them and the offset in
-one atomic, synced batch: after any crash, data and offset belong together. The first entry names layout
-version and partition; opening anything else is an error that says so.
+RocksDB under the state directory. Changes are kept in memory until they are saved, with the offset, in one atomic,
+synced batch: after any crash, data and offset belong together. They may be frozen first, and be written by another
+thread while new ones are made. The first entry names layout version and partition; opening anything else is an error
+that says so.
 """
 
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ _MEMORY: Final = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage", "r
 
 
 class Store:
-    """Bytes to bytes. Keys must not start with a zero byte. One writer at a time.
+    """Bytes to bytes. Keys must not start with a zero byte. One thread at a time, but for what `freeze` returned.
 
     Everything may block and raise StateError: what RocksDB finds altered is never taken for missing.
     """
@@ -47,6 +48,10 @@ class Store:
                 "NEARDUP_STATE; otherwise delete it and the log rebuilds it"
             ) from error
         self._changes: dict[bytes, bytes | None] = {}
+        self._frozen: dict[bytes, bytes | None] = {}
+        """Changes that are on their way to the disk: older than `_changes`, newer than what is there."""
+        self.unsaved_bytes = 0
+        """About what the changes since the last `freeze` take; one that is changed twice counts twice."""
         expected = f"neardup store {VERSION} {partition}".encode()
         try:
             got = self._read(_IDENTITY)
@@ -75,34 +80,50 @@ class Store:
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value, saved or not."""
-        if key in self._changes:
-            return self._changes[key]
+        for changes in (self._changes, self._frozen):
+            if key in changes:
+                return changes[key]
         return self._read(key)
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set a value; durable after the next `save`."""
         self._changes[key] = value
+        self.unsaved_bytes += len(key) + len(value)
 
     def delete(self, key: bytes) -> None:
         """Remove a value, if there is one; durable after the next `save`."""
         self._changes[key] = None
+        self.unsaved_bytes += len(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile are missed."""
-        changed = {key: value for key, value in self._changes.items() if key.startswith(prefix)}
+        newest = self._frozen | self._changes
+        changed = {key: value for key, value in newest.items() if key.startswith(prefix)}
         for key, value in self._saved_from(prefix):
             if not key.startswith(prefix):
                 break
             if key not in changed:
                 yield key, value
-        for key, newest in changed.items():
-            if newest is not None:
-                yield key, newest
+        for key, kept in changed.items():
+            if kept is not None:
+                yield key, kept
 
     def save(self, offset: int) -> None:
         """Make all changes and the offset durable together."""
+        self.freeze(offset)()
+
+    def freeze(self, offset: int) -> Callable[[], None]:
+        """The changes so far; what is returned makes them and the offset durable together.
+
+        It is called at most once, and before the next `freeze`; in another thread, if need be.
+        """
+        # What was frozen before and not saved is part of it.
+        self._frozen, self._changes, self.unsaved_bytes = self._frozen | self._changes, {}, 0
+        return lambda: self._save(offset)
+
+    def _save(self, offset: int) -> None:
         batch = WriteBatch(raw_mode=True)
-        for key, value in self._changes.items():
+        for key, value in self._frozen.items():
             if value is None:
                 batch.delete(key)
             else:
@@ -114,7 +135,7 @@ class Store:
             self._db.write(batch, options)
         except Exception as error:
             raise self._unavailable(error) from error
-        self._changes.clear()
+        self._frozen = {}
 
     def close(self) -> None:
         """Release the files; unsaved changes are lost."""
