@@ -21,10 +21,12 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from neardup.embedded import Embedded
+from neardup.featurizing import Featurizing
 from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
 from neardup.page import write_page
+from neardup.parcels import RawRecord
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.signature import Choices, Signatures
@@ -56,8 +58,9 @@ def run(*, full: bool) -> list[Result]:
     collect_seldom()  # as all commands that work through a stream
     keep_freed_memory()
     alone = _featurize_alone(settings, pages[: count // 4])
-    embedded = asyncio.run(_embedded(settings, pages))
     cores = os.cpu_count() or 1
+    at_most = _featurize_in_processes(settings, pages, cores)
+    embedded = asyncio.run(_embedded(settings, pages))
     with tempfile.TemporaryDirectory() as directory, find_broker(Path(directory) / "kafka") as broker:
         chosen = replace(
             settings, broker=broker.bootstrap, prefix=f"bench-{uuid.uuid4().hex[:8]}", session_timeout_seconds=300
@@ -70,6 +73,7 @@ def run(*, full: bool) -> list[Result]:
     return [
         Result("kafka_vs_featurize", rate / alone, "ratio", against, goal=0.6),
         Result("embedded_vs_featurize", embedded / alone / cores, "ratio a core", against, goal=0.8),
+        Result("featurizing_vs_featurize", at_most / alone / cores, "ratio a core", against),
         Result("latency_p50_ms", p50, "ms", wait),
         Result("latency_p99_ms", p99, "ms", wait, goal=250, smaller_is_better=True),
         Result("kafka_pages_per_s", rate, "pages/s", about),
@@ -92,6 +96,20 @@ def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
         for page in pages:
             signatures.of(page)
         best = max(best, len(pages) / (time.perf_counter() - started))
+    return best
+
+
+def _featurize_in_processes(settings: Settings, pages: list[Page], processes: int) -> float:
+    """The same on all cores at once, with the pages' way there and the documents' way back: no stream can do more."""
+    records = [RawRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
+    featurizing = Featurizing(Signatures(Choices.of(settings), everything=False), None, processes)
+    featurizing.start()
+    best = 0.0
+    for _ in range(2):
+        started = time.perf_counter()
+        made = sum(len(lot.records) for lot in featurizing.lots(records, len(records)))
+        best = max(best, made / (time.perf_counter() - started))
+    featurizing.close()
     return best
 
 
