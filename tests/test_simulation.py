@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from neardup.aggregator import Aggregator
 from neardup.evidence import Match, better, match
 from neardup.featurizer import Featurizer
 from neardup.joins import Joins, Waiting
@@ -121,6 +122,11 @@ def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Simulation, "_read", eager)
 
 
+def owner_is_written_as_it_is_by_then(patch: pytest.MonkeyPatch) -> None:
+    freeze = Aggregator.freeze
+    patch.setattr(Aggregator, "freeze", lambda self: lambda: freeze(self)())
+
+
 def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
     def freeze(self: Shard) -> Callable[[], int]:
         frozen = self._holder.freeze(self._next)
@@ -164,6 +170,7 @@ RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a canary stands after all pages": canaries_stand_among_pages,
     "a canary goes behind the page that it is a copy of": canaries_go_anywhere,
     "state is saved only after what it caused was said": saved_before_it_is_said,
+    "an owner is written as it was when it was frozen": owner_is_written_as_it_is_by_then,
     "a snapshot has the offset of what it holds": offset_is_that_of_writing,
 }
 

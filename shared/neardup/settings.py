@@ -223,7 +223,7 @@ class Settings:
     checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
     checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")
     checkpoint_bytes: int = _setting(
-        2 * 2**20, _whole(1, 10**12), "most bytes of changes between checkpoints of an owner, about"
+        2 * 2**20, _whole(1, 10**12), "an owner with so many bytes of changes is saved before its time"
     )
     stop_seconds: float = _setting(
         20.0, _seconds(0.1, 3600), "longest wait for acknowledgements when stopping or losing partitions"

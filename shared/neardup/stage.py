@@ -38,7 +38,7 @@ class Stage(ABC):
     Does no I/O but in its own state directory, reads no clock and no environment: the state and the
     outputs are a function of the records alone. Calls come one at a time, `open` first and `close` last, but from
     different threads; only what `freeze` returned may run beside them. Any method may block; none runs on the event
-    loop.
+    loop but `is_full`, which does not block.
     """
 
     name: ClassVar[str]
@@ -78,7 +78,7 @@ class Stage(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is unsaved that a checkpoint should not wait for its time. Asked between other calls."""
+        """Whether so much is unsaved that a checkpoint should not wait for its time."""
         return False
 
     def after_gap(self, directory: Path, group: str) -> str:

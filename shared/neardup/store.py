@@ -86,19 +86,19 @@ class Store:
         return self._read(key)
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a value; durable after the next `save`."""
+        """Set a value; durable when it is saved."""
         self._changes[key] = value
         self.unsaved_bytes += len(key) + len(value)
 
     def delete(self, key: bytes) -> None:
-        """Remove a value, if there is one; durable after the next `save`."""
+        """Remove a value, if there is one; durable when that is saved."""
         self._changes[key] = None
         self.unsaved_bytes += len(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile are missed."""
-        newest = self._frozen | self._changes
-        changed = {key: value for key, value in newest.items() if key.startswith(prefix)}
+        both = (self._frozen, self._changes)
+        changed = {key: value for some in both for key, value in some.items() if key.startswith(prefix)}
         for key, value in self._saved_from(prefix):
             if not key.startswith(prefix):
                 break
@@ -118,24 +118,26 @@ class Store:
         It is called at most once, and before the next `freeze`; in another thread, if need be.
         """
         # What was frozen before and not saved is part of it.
-        self._frozen, self._changes, self.unsaved_bytes = self._frozen | self._changes, {}, 0
-        return lambda: self._save(offset)
+        frozen = self._frozen | self._changes
+        self._frozen, self._changes, self.unsaved_bytes = frozen, {}, 0
+        return lambda: self._save(frozen, offset)
 
-    def _save(self, offset: int) -> None:
+    def _save(self, frozen: dict[bytes, bytes | None], offset: int) -> None:
         batch = WriteBatch(raw_mode=True)
-        for key, value in self._frozen.items():
+        for key, value in frozen.items():
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
         batch.put(_OFFSET, struct.pack("<q", offset))
-        options = WriteOptions()
-        options.sync = True
         try:
-            self._db.write(batch, options)
+            self._db.write(batch, WriteOptions())
+            # Apart from the write, which lets no other thread work: this one waits for the disk, and does.
+            self._db.flush_wal(True)
         except Exception as error:
             raise self._unavailable(error) from error
-        self._frozen = {}
+        if self._frozen is frozen:
+            self._frozen = {}
 
     def close(self) -> None:
         """Release the files; unsaved changes are lost."""

@@ -31,8 +31,8 @@ else:
     def is_one_within(typing_context: Any, keys: Any, one: Any, other: Any, query: Any, limit: Any) -> Any:
         """Whether any of keys[one : one + LINE] and keys[other : other + LINE] differs in at most `limit` bits.
 
-        Places are not checked: both must be whole cache lines with a key in them, or lie within the keys. The first
-        may begin before the first key, and have wrapped around.
+        Places are not checked: both must be whole cache lines with a key in them, or lie within the keys. Either
+        may end behind the last key, or begin before the first, and has then wrapped around.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
