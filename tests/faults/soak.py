@@ -194,7 +194,7 @@ def judged(seen: dict[str, Any]) -> list[dict[str, Any]]:
         first, last = (statistics.median(each[name] for each in some) for some in (minutes[:third], minutes[-third:]))
         bound = LATER * first
         verdicts.append(
-            {"what": f"{name}, ms, at the end", "got": round(last), "bound": round(bound), "holds": last <= bound}
+            {"what": f"{name}, ms, at the end", "got": round(last), "bound": round(bound), "holds": 0 < last <= bound}
         )
     return verdicts
 

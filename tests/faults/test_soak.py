@@ -58,3 +58,7 @@ def test_verdicts_that_come_later_and_later_are_told() -> None:
 
 def test_a_short_run_does_not_judge_growth() -> None:
     assert broken(seen(10, leak_mb=2)) == []
+
+
+def test_verdicts_before_their_pages_are_no_good_latency() -> None:
+    assert broken(seen(slower_ms=-100)) == ["p99, ms, at the end"]
