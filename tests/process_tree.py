@@ -19,6 +19,11 @@ def memory(pid: int, kind: str) -> int:
     return sum(_kilobytes(each, kind) for each in _family(pid)) * 1024
 
 
+def mapped(pid: int, directory: Path) -> int:
+    """Resident bytes of files below a directory that they map: the system takes those back when it needs memory."""
+    return sum(_mapped(each, f"{directory}/") for each in _family(pid)) * 1024
+
+
 def _family(pid: int) -> list[int]:
     """It and its descendants."""
     children = [child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
@@ -29,3 +34,15 @@ def _kilobytes(pid: int, kind: str) -> int:
     found = re.search(rf"{kind}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found, f"process {pid} has ended"
     return int(found[1])
+
+
+def _mapped(pid: int, below: str) -> int:
+    inside, kilobytes = False, 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        name, _, rest = line.partition(" ")
+        if not name.endswith(":"):
+            fields = rest.split(maxsplit=4)
+            inside = len(fields) == 5 and fields[4].startswith(below)
+        elif inside and name == "Rss:":
+            kilobytes += int(rest.split()[0])
+    return kilobytes

@@ -198,6 +198,7 @@ RECLUSTER = [
         {"{{partition}}": "max by (partition) (neardup_host_duplicate_ratio)"},
     ),
     Panel("Time of the last pass", "From start to end.", "s", {"pass": "max(neardup_pass_seconds)"}),
+    Panel("Passes that run", "1 while one runs.", "none", {"passes": "sum(neardup_pass_running)"}),
     Panel(
         "Documents and clusters",
         "Of the last pass; a document alone is a cluster.",

@@ -1,11 +1,23 @@
-"""Offline passes of a recluster worker: one at a time, in a thread, and what each found is said to the topics."""
+"""Offline passes of a recluster worker: one at a time, and what each found is said to the topics.
+
+A pass is a process of its own: the worker does not wait for it, and its memory is given back with it. The stream goes
+first: where there is not enough time for both, the pass takes longer.
+"""
 
 import asyncio
-import logging
+import logging.config
+import multiprocessing
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any, Final
 
 from neardup import metrics
+from neardup.child_process import belong_to, without_signals
 from neardup.deployment import corpus_address
 from neardup.errors import NeardupError
 from neardup.log import Output
@@ -16,12 +28,22 @@ from neardup.offline.report import Report
 from neardup.settings import Settings
 from neardup.signature import Choices
 from neardup.topics import Topics
+from neardup_services.logs import logging_config
 
 logger = logging.getLogger(__name__)
+
+_NICENESS: Final = 10
+"""Of a pass: where others want all the time there is, it gets a tenth of what one of them gets."""
+# Not fork: the worker has threads.
+_SPAWN: Final = multiprocessing.get_context("spawn")
 
 
 class Stopped(NeardupError):
     """The worker stops; the next pass goes on where this one was."""
+
+
+class PassEnded(NeardupError):
+    """Somebody ended the process; the next pass goes on where this one was."""
 
 
 class Passes:
@@ -31,16 +53,17 @@ class Passes:
         self._settings = settings
         self._results = settings.state / RESULTS
         self._send = send
-        self._stopping = False
+        self._stopping = _SPAWN.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def run(self) -> None:
         """One pass. An error is logged and counted: the corpus and the last results stay, the next pass tries again."""
         self._idle.clear()
+        metrics.PASS_RUNS.set(1)
         started = time.monotonic()
         try:
-            report = await asyncio.to_thread(self._pass)
+            report = await self._pass()
             await self._publish()
         except Stopped:
             logger.info("the offline pass was interrupted; the next one goes on with it")
@@ -51,27 +74,36 @@ class Passes:
         else:
             self._measure(report, time.monotonic() - started)
         finally:
+            metrics.PASS_RUNS.set(0)
             self._idle.set()
 
     async def stop(self) -> None:
         """End the pass in hand at its next step."""
-        self._stopping = True
+        self._stopping.set()
         await self._idle.wait()
 
-    def _pass(self) -> Report:
-        settings = self._settings
-        return run_pass(corpus_address(settings), self._results, Options.of(settings), self._progress)
-
-    def _progress(self, phase: str, done: int, of: int) -> None:
-        if self._stopping:
-            raise Stopped("the worker stops")
+    async def _pass(self) -> Report:
+        address, options = corpus_address(self._settings), Options.of(self._settings)
+        beginning = (logging_config(self._settings), self._stopping, os.getpid())
+        process = ProcessPoolExecutor(1, _SPAWN, _start, beginning)
+        try:
+            with without_signals():
+                running = process.submit(_run, address, self._results, options)
+            return await asyncio.wrap_future(running)
+        except BrokenProcessPool as error:
+            raise PassEnded("its process was ended from outside, perhaps for want of memory") from error
+        except asyncio.CancelledError:
+            self._stopping.set()
+            raise
+        finally:
+            await asyncio.to_thread(process.shutdown)
 
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)
         version = Choices.of(settings).version
         batches = unpublished(self._results, topics, version, settings.verdict_format)
         while (outputs := await asyncio.to_thread(next, batches, None)) is not None:
-            self._progress("publish", 0, 1)
+            _go_on(self._stopping)
             await self._send(outputs)
             metrics.OVERTURNED.inc(sum(output.topic == topics.verdicts for output in outputs))
         await asyncio.to_thread(set_published, self._results)
@@ -86,3 +118,24 @@ class Passes:
             "offline pass: %d documents, %d new, %d clusters, %d verdicts overturned, %.1f s",
             report.documents, report.new_documents, report.clusters, report.overturned, seconds,
         )  # fmt: skip
+
+
+_stopping: Event
+"""In the process of a pass: whether its worker stops."""
+
+
+def _start(logs: dict[str, Any], stopping: Event, worker: int) -> None:
+    global _stopping
+    belong_to(worker)
+    os.nice(_NICENESS)
+    logging.config.dictConfig(logs)
+    _stopping = stopping
+
+
+def _run(corpus: str, results: Path, options: Options) -> Report:
+    return run_pass(corpus, results, options, lambda phase, done, of: _go_on(_stopping))
+
+
+def _go_on(stopping: Event) -> None:
+    if stopping.is_set():
+        raise Stopped("the worker stops")

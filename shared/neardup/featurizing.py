@@ -8,13 +8,10 @@ are all pages until the first of those processes is ready.
 import logging
 import multiprocessing
 import os
-import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from neardup.child_process import belong_to, without_signals
 from neardup.document_columns import columns_of
 from neardup.errors import RecordError
 from neardup.flip_model import FlipModel
@@ -42,8 +40,6 @@ _LOT: Final = 8 * PIECE
 """Pages that come back together from other processes: while they are sent on, the next ones are made."""
 _AHEAD: Final = 4
 """Pieces that are handed over for each process before the first of them is waited for."""
-_WATCH_SECONDS: Final = 2.0
-_STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +175,7 @@ class Featurizing:
                     initializer=_start,
                     initargs=(self._signatures.choices, self._model, self._shelf, os.getpid()),
                 )
-                with _without_signals():
+                with without_signals():
                     self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
             if not self._ready.done():
                 return None
@@ -198,34 +194,12 @@ _own_shelf: Shelf | None
 
 def _start(choices: Any, model: FlipModel | None, shelf: Shelf | None, parent: int) -> None:
     global _own, _own_shelf
-    _leave_the_group()
+    belong_to(parent)
     _own_shelf = shelf
     _own = Featurizing(Signatures(choices, everything=False), model)
     _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
     keep_freed_memory()
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-@contextmanager
-def _without_signals() -> Iterator[None]:
-    """Processes started in here hear of no stop before `_leave_the_group`; this one does afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _leave_the_group() -> None:
-    """Ctrl-C, and many a supervisor's stop, go to every process of a group; the parent ends this one when its batch is
-    done. What came before this was meant for the parent, too."""
-    os.setpgid(0, 0)
-    for stop in _STOPS:
-        signal.signal(stop, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-    # A pool that breaks ends its processes by this one.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _first_pages() -> Iterator[Page]:
@@ -233,13 +207,6 @@ def _first_pages() -> Iterator[Page]:
     for letters in ("plain words", "für Wörter", "слова"):
         text = " ".join(f"<p>{letters} {number} <a href=/{number}>" for number in range(100))
         yield Page("http://example.com/", html=text.encode())
-
-
-def _end_with(parent: int) -> None:
-    """A killed parent cannot end its pool."""
-    while os.getppid() == parent:
-        time.sleep(_WATCH_SECONDS)
-    os._exit(1)
 
 
 def _nothing() -> None:

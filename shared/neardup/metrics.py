@@ -125,6 +125,7 @@ HOST_DUPLICATES = Gauge(
 )
 PASS_RESULTS = ("done", "failed", "interrupted")
 PASSES = Counter("neardup_passes_total", "Offline passes, by how they ended: done, failed or interrupted.", ["result"])
+PASS_RUNS = Gauge("neardup_pass_running", "1 while an offline pass runs in this worker.")
 PASS_SECONDS = Gauge("neardup_pass_seconds", "Time that the last offline pass took.")
 PASS_TIME = Gauge("neardup_pass_timestamp_seconds", "When the last offline pass ended well.")
 CLUSTERED = Gauge("neardup_clustered_documents", "Documents in the last offline pass.")

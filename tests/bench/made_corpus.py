@@ -68,7 +68,7 @@ def make(count: int, seed: int = 1997) -> Made:
     return Made(words, starts, vectors, fingerprints)
 
 
-def write(made: Made, corpus: Corpus) -> None:
+def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
     """As settled documents, none of which the stream called a duplicate."""
     count = made.starts.size - 1
     for number, first in enumerate(range(0, count, _FILE)):
@@ -88,7 +88,7 @@ def write(made: Made, corpus: Corpus) -> None:
             "words": np.diff(made.starts[first : last + 1]),
             "note": [None] * rows.size,
         }
-        corpus.write(CorpusFile(0, number, number), [Batch(SIGNATURE, columns, [None] * rows.size)])
+        corpus.write(CorpusFile(0, number, number), [Batch(signature, columns, [None] * rows.size)])
 
 
 def _groups(rng: np.random.Generator, count: int) -> NDArray[np.int64]:

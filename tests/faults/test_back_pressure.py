@@ -34,7 +34,7 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
     workers = {name: deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")}
     for worker in workers.values():
         await asyncio.to_thread(worker.await_ready)
-    before = take_vitals(workers)
+    before = take_vitals(workers, deployment.directory)
     load, follower = SteadyLoad(settings, RATE, sampled(41), keep_pages=False), Follower(settings)
     flooding = asyncio.create_task(load.run())
     following = asyncio.create_task(follower.run())
@@ -47,10 +47,10 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
         await flooding
         ended = time.monotonic()
         while follower.waiting(len(load.sent_at)):
-            assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{take_vitals(workers)}"
+            assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{take_vitals(workers, deployment.directory)}"
             await asyncio.sleep(0.2)
         drained = time.monotonic() - ended
-        after = await asyncio.to_thread(take_vitals, workers)
+        after = await asyncio.to_thread(take_vitals, workers, deployment.directory)
     finally:
         for task in (flooding, following):
             task.cancel()

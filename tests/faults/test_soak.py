@@ -1,5 +1,6 @@
 """What the soak program makes of its figures. The program itself takes an hour."""
 
+from collections.abc import Collection
 from typing import Any
 
 from neardup.settings import Settings
@@ -7,18 +8,34 @@ from tests.faults.soak import SERVICES, judged
 from tests.faults.vitals import bounds
 
 
-def seen(minutes: int = 60, *, leak_mb: float = 0.0, filling_mb: float = 0.0, slower_ms: float = 0.0) -> dict[str, Any]:
-    """A run in which the shard grows with every minute, the caches of all fill, and verdicts come later."""
+def seen(
+    minutes: int = 60,
+    *,
+    leak_mb: float = 0.0,
+    filling_mb: float = 0.0,
+    slower_ms: float = 0.0,
+    passes: Collection[int] = (),
+    pass_mb: float = 0.0,
+) -> dict[str, Any]:
+    """A run in which the shard grows with every minute, the caches of all fill, and verdicts come later.
+
+    In the minutes of `passes` recluster takes more.
+    """
     at = range(minutes)
     return {
         "minutes": minutes,
-        "bounds_mb": bounds(Settings()),
+        "bounds_mb": bounds(Settings(), 1_000_000 if passes else 0),
         "services": {
             name: {
                 "seconds": [60.0 * minute for minute in at],
                 "memory_mb": [
-                    300 + filling_mb * minute + (leak_mb * minute if name == "shard" else 0) for minute in at
+                    300
+                    + filling_mb * minute
+                    + (leak_mb * minute if name == "shard" else 0)
+                    + (pass_mb if name == "recluster" and minute in passes else 0)
+                    for minute in at
                 ],
+                "passing": [name == "recluster" and minute in passes for minute in at],
                 "caches_mb": [filling_mb * minute for minute in at],
             }
             for name in SERVICES
@@ -50,6 +67,19 @@ def test_the_bound_of_an_aggregator_follows_from_its_owners() -> None:
     few, many = (bounds(Settings(owners=owners)) for owners in (2, 4))
     assert many["aggregator"] - few["aggregator"] == few["aggregator"] - few["shard"]
     assert many["shard"] == few["shard"]
+
+
+def test_a_pass_at_the_end_is_no_growth_but_counts_for_the_bound() -> None:
+    late = range(50, 60)
+    assert broken(seen(passes=late, pass_mb=1000)) == []
+    assert "recluster: most memory, MB" in broken(seen(passes=late, pass_mb=3000))
+
+
+def test_a_pass_may_take_what_its_setting_says_and_something_for_each_document() -> None:
+    idle, small, large = (bounds(Settings(offline_memory_mb=500), clustered) for clustered in (0, 1, 2_000_000))
+    assert small["recluster"] - idle["recluster"] == 500
+    assert 500 < large["recluster"] - small["recluster"] < 1000
+    assert small["aggregator"] == idle["aggregator"]
 
 
 def test_verdicts_that_come_later_and_later_are_told() -> None:
