@@ -23,7 +23,7 @@ from neardup.errors import NeardupError
 from neardup.log import Output
 from neardup.offline.options import Options
 from neardup.offline.passing import RESULTS, run_pass
-from neardup.offline.publishing import set_published, unpublished
+from neardup.offline.publishing import find_unpublished, set_published, unpublished
 from neardup.offline.report import Report
 from neardup.settings import Settings
 from neardup.signature import Choices
@@ -133,7 +133,9 @@ def _start(logs: dict[str, Any], stopping: Event, worker: int) -> None:
 
 
 def _run(corpus: str, results: Path, options: Options) -> Report:
-    return run_pass(corpus, results, options, lambda phase, done, of: _go_on(_stopping))
+    report = run_pass(corpus, results, options, lambda phase, done, of: _go_on(_stopping))
+    find_unpublished(results)
+    return report
 
 
 def _go_on(stopping: Event) -> None:

@@ -24,6 +24,14 @@ def test_words_hash_as_their_bytes(words: list[int], seed: int) -> None:
     assert int(comp) == naive.xxh64(naive.pack(words), seed)
 
 
+@given(st.lists(st.tuples(st.binary(max_size=60), SEEDS), max_size=40))
+def test_slices_hash_as_each_does(slices: list[tuple[bytes, int]]) -> None:
+    data = np.frombuffer(b"".join(each for each, _ in slices), dtype=np.uint8)
+    ends = np.cumsum([0, *(len(each) for each, _ in slices)]).astype(np.int64)
+    comp = hashing.hash_slices(data, ends, np.array([seed for _, seed in slices], dtype=np.uint64))
+    assert comp.tolist() == [naive.xxh64(each, seed) for each, seed in slices]
+
+
 @given(WORDS, SEEDS)
 def test_each_word_hashes_alone(words: list[int], seed: int) -> None:
     comp = hashing.hash_each(np.array(words, dtype=np.uint64), np.uint64(seed))

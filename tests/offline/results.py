@@ -46,4 +46,6 @@ def write_results(directory: Path, clusters: list[dict[str, Any]], told: list[di
     """The files that a pass leaves, as far as publishing reads them."""
     directory.mkdir(exist_ok=True)
     for name, rows, schema in (("clusters", clusters, CLUSTERS), ("overturned", told, OVERTURNED)):
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema), directory / f"{name}.parquet")
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(rows, schema), directory / f"{name}.parquet", row_group_size=5
+        )

@@ -12,7 +12,7 @@ from neardup.offline.corpus import Corpus, ForgottenFile
 from neardup.offline.gathered import gather
 from neardup.offline.options import Options
 from neardup.offline.passing import RESULTS, run_pass
-from neardup.offline.publishing import set_published, unpublished
+from neardup.offline.publishing import find_unpublished, set_published, unpublished
 from neardup.offline.queries import Queries
 from neardup.topics import Topics
 from neardup.types import DocumentId, Relation
@@ -31,6 +31,7 @@ def forget(corpus: Corpus, *documents: DocumentId) -> None:
 
 def said(results: Path) -> dict[str, bool]:
     """url -> whether it has a cluster, as the topic is told."""
+    find_unpublished(results)
     outputs = [each for some in unpublished(results, Topics.under("t"), "nd1", "json") for each in some]
     set_published(results)
     return {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from neardup.errors import CorruptState
-from neardup.offline.publishing import set_published, unpublished
+from neardup.offline.publishing import find_unpublished, set_published, unpublished
 from neardup.topics import Topics
 from neardup.types import Kind, PageRef, Relation
 from neardup.verdict import read_verdict
@@ -16,6 +16,7 @@ TOPICS = Topics.under("t")
 
 def said(directory: Path) -> tuple[dict[str, dict[str, Any]], list[Any]]:
     """The clusters by url, and the verdicts."""
+    find_unpublished(directory)
     outputs = [output for some in unpublished(directory, TOPICS, "nd1", "json") for output in some]
     clusters = {}
     for output in outputs:
@@ -81,6 +82,7 @@ def test_a_url_stands_for_its_last_document_in_the_order_of_all_pages(tmp_path: 
 
 def test_what_another_pass_writes_meanwhile_is_said_the_next_time(tmp_path: Path) -> None:
     write_results(tmp_path, [clustered(0, 0)], [])
+    find_unpublished(tmp_path)
     saying = unpublished(tmp_path, TOPICS, "nd1", "json")
     next(saying)
     write_results(tmp_path, [clustered(0, 0), clustered(1, 0)], [overturned(1, 0)])
@@ -93,7 +95,7 @@ def test_what_another_pass_writes_meanwhile_is_said_the_next_time(tmp_path: Path
 
 def test_what_was_published_and_is_torn_is_said_again(tmp_path: Path) -> None:
     write_results(tmp_path, [clustered(0, 0)], [])
-    list(unpublished(tmp_path, TOPICS, "nd1", "json"))
+    said(tmp_path)
     set_published(tmp_path)
     (tmp_path / "published" / "clusters.parquet").write_bytes(b"PAR1")
     assert set(said(tmp_path)[0]) == {"http://a.example/0"}
@@ -104,6 +106,14 @@ def test_torn_results_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "clusters.parquet").write_bytes(b"PAR1")
     with pytest.raises(CorruptState, match="expected results of an offline pass"):
         said(tmp_path)
+
+
+def test_what_is_to_be_said_and_is_torn_is_an_error(tmp_path: Path) -> None:
+    write_results(tmp_path, [clustered(0, 0)], [])
+    find_unpublished(tmp_path)
+    (tmp_path / "published" / "clusters.unsaid").write_bytes(b"PAR1")
+    with pytest.raises(CorruptState, match="expected what is to be said"):
+        list(unpublished(tmp_path, TOPICS, "nd1", "json"))
 
 
 def test_an_empty_pass_says_nothing(tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     return avalanche(h)
 
 
+@njit(nogil=True, cache=True)
+def hash_slices(data: NDArray[np.uint8], ends: NDArray[np.int64], seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`hash_bytes` of `data[ends[i] : ends[i + 1]]` with `seeds[i]`, for every i."""
+    hashes = np.empty(seeds.size, np.uint64)
+    for i in range(seeds.size):
+        hashes[i] = hash_bytes(data, ends[i], ends[i + 1], seeds[i])
+    return hashes
+
+
 @njit_borrowing
 def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64) -> np.uint64:
     """XXH64 of the little-endian bytes of `words[start:end]`."""

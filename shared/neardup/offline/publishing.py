@@ -4,21 +4,29 @@ A url that is in no cluster any more, because it was forgotten, is said without 
 
 What was said is kept beside the results, so that a pass says only what is new. It is kept after everything was
 acknowledged: a crash repeats, it never loses, and repeats say the same.
+
+    <results>/published/clusters.parquet ...      what was said
+    <results>/published/clusters.parquet.next     what will have been, once that in *.unsaid is
+    <results>/published/clusters.unsaid ...       the difference
+
+Files are read some thousand rows at a time, and compared by digests.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import orjson
 import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from neardup.errors import CorruptState
 from neardup.log import Output
+from neardup.offline.durable import replacing
+from neardup.offline.last_rows import COLUMNS, LastRows, batches_of, rows_of
 from neardup.topics import Topics
 from neardup.types import Kind, PageRef, Relation, Verdict
 from neardup.verdict import write_verdict
@@ -27,24 +35,37 @@ from neardup.wording import rounded
 FOUND_BY: Final = ("offline",)
 PUBLISHED: Final = "published"
 _CLUSTERS, _OVERTURNED = "clusters.parquet", "overturned.parquet"
-_CLUSTER_COLUMNS: Final = ("url", "document", "cluster", "relation", "representative", "representative_url")
-_ROWS: Final = 1 << 14
+_UNSAID: Final = ("clusters", "forgotten", "verdicts")
+_NO_ROWS: Final = np.empty(0, np.int64)
 
 
-def unpublished(results: Path, topics: Topics, signature_version: str, form: str) -> Iterator[list[Output]]:
-    """What is to be said, some thousands at a time: clusters first, then verdicts. `form` is that of verdicts.
-
-    Says what the results are now, whatever another pass makes of them meanwhile. Raises StateError.
-    """
+def find_unpublished(results: Path) -> None:
+    """Lay down what is to be said of the results as they are now, for `unpublished`. Raises StateError."""
     (results / PUBLISHED).mkdir(exist_ok=True)
     for name in (_CLUSTERS, _OVERTURNED):
         shutil.copyfile(results / name, _next(results, name))
-    for row in _rows(_new_clusters(results)):
-        yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in row]
-    for row in _rows(_forgotten_urls(results)):
-        yield [Output(topics.clusters, None, each["url"].encode(), None) for each in row]
-    for row in _rows(_new_verdicts(results)):
-        verdicts = [_verdict(each, signature_version) for each in row]
+    now, said = LastRows.of(_next(results, _CLUSTERS)), _last_said(results)
+    if said is None:
+        new, forgotten = np.sort(now.row), _NO_ROWS
+    else:
+        new, forgotten = now.not_said_in(said), said.missing_in(now)
+    _write_rows(_next(results, _CLUSTERS), new, _unsaid(results, "clusters"), COLUMNS)
+    _write_rows(results / PUBLISHED / _CLUSTERS, forgotten, _unsaid(results, "forgotten"), COLUMNS[:1])
+    with replacing(_unsaid(results, "verdicts")) as file:
+        pyarrow.parquet.write_table(_new_verdicts(results), file, write_page_checksum=True)
+
+
+def unpublished(results: Path, topics: Topics, signature_version: str, form: str) -> Iterator[list[Output]]:
+    """What `find_unpublished` found, some thousands at a time: clusters first, then verdicts, which have a `form`.
+
+    Raises StateError.
+    """
+    for rows in _rows(_unsaid(results, "clusters")):
+        yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in rows]
+    for rows in _rows(_unsaid(results, "forgotten")):
+        yield [Output(topics.clusters, None, each["url"].encode(), None) for each in rows]
+    for rows in _rows(_unsaid(results, "verdicts")):
+        verdicts = [_verdict(each, signature_version) for each in rows]
         yield [Output(topics.verdicts, None, each.url.encode(), write_verdict(each, form)) for each in verdicts]
 
 
@@ -52,44 +73,50 @@ def set_published(results: Path) -> None:
     """All that `unpublished` gave was said."""
     for name in (_CLUSTERS, _OVERTURNED):
         _next(results, name).replace(results / PUBLISHED / name)
+    for name in _UNSAID:
+        _unsaid(results, name).unlink()
 
 
 def _next(results: Path, name: str) -> Path:
     return results / PUBLISHED / f"{name}.next"
 
 
-def _new_clusters(results: Path) -> pyarrow.Table:
-    return _without(results, _CLUSTERS, _last_of_each_url, _CLUSTER_COLUMNS)
+def _unsaid(results: Path, name: str) -> Path:
+    return results / PUBLISHED / f"{name}.unsaid"
 
 
-def _forgotten_urls(results: Path) -> pyarrow.Table:
-    """Of those that were said; none if what was said is lost."""
-    now = _table(_next(results, _CLUSTERS), ["url"])
+def _last_said(results: Path) -> LastRows | None:
+    """None before the first time, and when a crash tore it: to say everything again does no harm."""
+    path = results / PUBLISHED / _CLUSTERS
     try:
-        said = _table(results / PUBLISHED / _CLUSTERS, ["url"])
+        return LastRows.of(path) if path.exists() else None
     except CorruptState:
-        return now.slice(0, 0)
-    return said.join(now, "url", join_type="left anti").group_by("url").aggregate([])
+        return None
+
+
+def _write_rows(source: Path, wanted: NDArray[np.int64], target: Path, columns: Sequence[str]) -> None:
+    """Those rows of a file of clusters, which are in order."""
+    schema = pyarrow.schema({name: pyarrow.string() for name in columns})
+    first = 0
+    with (
+        replacing(target) as file,
+        pyarrow.parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
+    ):
+        for batch in rows_of(source) if wanted.size else ():
+            start, end = np.searchsorted(wanted, (first, first + len(batch)))
+            if start < end:
+                writer.write_batch(batch.select(list(columns)).take(pyarrow.array(wanted[start:end] - first)))
+            first += len(batch)
 
 
 def _new_verdicts(results: Path) -> pyarrow.Table:
-    return _without(results, _OVERTURNED, lambda table: table, ("document", "revision"))
-
-
-def _without(
-    results: Path, name: str, read: Callable[[pyarrow.Table], pyarrow.Table], keys: Sequence[str]
-) -> pyarrow.Table:
-    """The rows whose keys are not among those published."""
-    table = read(_table(_next(results, name)))
-    before = results / PUBLISHED / name
-    if not before.exists():
-        return table
+    """Revisions that were not said; all of them where what was said is not there, or torn."""
+    table, before = _table(_next(results, _OVERTURNED)), results / PUBLISHED / _OVERTURNED
+    keys = ["document", "revision"]
     try:
-        known = read(_table(before)).select(keys)
+        return table.join(_table(before, keys), keys, join_type="left anti") if before.exists() else table
     except CorruptState:
-        # A crash tore it. To say everything again does no harm.
         return table
-    return table.join(known, list(keys), join_type="left anti")
 
 
 def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
@@ -100,23 +127,13 @@ def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 
 
-def _last_of_each_url(table: pyarrow.Table) -> pyarrow.Table:
-    """A url's last document is the one that it stands for now."""
-    table = table.sort_by([("timestamp", "ascending"), ("partition", "ascending"), ("offset", "ascending")])
-    urls = table.column("url").combine_chunks().dictionary_encode().indices.to_numpy()
-    last = np.zeros(int(urls.max()) + 1 if urls.size else 0, np.int64)
-    last[urls] = np.arange(urls.size)
-    table = table.take(pyarrow.array(last))
-    names = pyarrow.compute.binary_join_element_wise(
-        table.column("partition").cast(pyarrow.string()), table.column("offset").cast(pyarrow.string()), ":"
-    )
-    return table.append_column("document", names).select(_CLUSTER_COLUMNS)
-
-
-def _rows(table: pyarrow.Table) -> Iterator[list[dict[str, Any]]]:
-    for batch in table.to_batches(_ROWS):
-        if len(batch):
-            yield batch.to_pylist()
+def _rows(path: Path) -> Iterator[list[dict[str, Any]]]:
+    try:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in batches_of(file, file.schema_arrow.names):
+                yield batch.to_pylist()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise CorruptState(f"{path}: expected what is to be said: {error}") from error
 
 
 def _cluster(row: dict[str, Any]) -> bytes:
