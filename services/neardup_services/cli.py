@@ -67,11 +67,14 @@ def worker(name: str) -> None:
     Start as many as you like: they share the partitions. Give each its own NEARDUP_STATE and NEARDUP_WEB_PORT.
     """
     import faust  # slow to import, and only needed here
+    import uvloop
 
     from neardup_services.app import make_app
     from neardup_services.logs import logging_config
 
     settings = Settings.load()
+    # Faust runs on the loop of the thread.
+    asyncio.set_event_loop(uvloop.new_event_loop())
     app = make_app(name, settings)
     running = faust.Worker(
         app, quiet=True, loglevel=settings.log_level, logging_config=logging_config(settings), redirect_stdouts=False
