@@ -76,10 +76,12 @@ def test_a_pass_at_the_end_is_no_growth_but_counts_for_the_bound() -> None:
 
 
 def test_a_pass_may_take_what_its_setting_says_and_something_for_each_document() -> None:
-    idle, small, large = (bounds(Settings(offline_memory_mb=500), clustered) for clustered in (0, 1, 2_000_000))
-    assert small["recluster"] - idle["recluster"] == 500
-    assert 500 < large["recluster"] - small["recluster"] < 1000
-    assert small["aggregator"] == idle["aggregator"]
+    few, many = (bounds(Settings(offline_memory_mb=500), clustered) for clustered in (1, 2_000_000))
+    more_to_sort = bounds(Settings(offline_memory_mb=800), 1)
+    assert few["recluster"] > bounds(Settings())["recluster"] + 500
+    assert more_to_sort["recluster"] - few["recluster"] == 300
+    assert 500 < many["recluster"] - few["recluster"] < 1000
+    assert many["aggregator"] == few["aggregator"]
 
 
 def test_verdicts_that_come_later_and_later_are_told() -> None:
