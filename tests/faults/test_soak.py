@@ -75,6 +75,12 @@ def test_a_pass_at_the_end_is_no_growth_but_counts_for_the_bound() -> None:
     assert "recluster: most memory, MB" in broken(seen(passes=late, pass_mb=3000))
 
 
+def test_a_pass_that_never_ends_leaves_growth_untold() -> None:
+    told = {each["what"]: each["holds"] for each in judged(seen(passes=range(18, 60), pass_mb=1000))}
+    assert told["recluster: growth of memory, caches aside, MB/h"] is None
+    assert told["shard: growth of memory, caches aside, MB/h"] is True
+
+
 def test_a_pass_may_take_what_its_setting_says_and_something_for_each_document() -> None:
     few, many = (bounds(Settings(offline_memory_mb=500), clustered) for clustered in (1, 2_000_000))
     more_to_sort = bounds(Settings(offline_memory_mb=800), 1)
