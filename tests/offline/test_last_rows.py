@@ -3,10 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.offline.last_rows import LastRows
+from neardup.offline.last_rows import LastRows, _hashes
+from tests import naive
 from tests.offline.results import clustered, write_results
 
 PLACES = st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 6), st.integers(0, 3))
@@ -56,3 +58,10 @@ def test_two_urls_with_half_of_a_digest_in_common_are_two() -> None:
     assert second.missing_in(both).size == 0
     assert second.not_said_in(both).size == 0
     assert both.missing_in(second).tolist() == [0]
+
+
+@given(st.lists(st.text(max_size=9), max_size=20), st.integers(0, 20), st.integers(0, 20))
+def test_a_part_of_a_column_has_the_digests_of_its_own_rows(texts: list[str], first: int, count: int) -> None:
+    part = texts[first : first + count]
+    comp = _hashes(pyarrow.array(texts, pyarrow.string()).slice(first, count), np.zeros(len(part), np.uint64))
+    assert comp.tolist() == [naive.xxh64(text.encode()) for text in part]

@@ -106,7 +106,9 @@ def _digests(batch: pyarrow.RecordBatch) -> NDArray[np.uint64]:
 
 
 def _hashes(column: pyarrow.Array, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    _, offsets, data = column.cast(pyarrow.large_string()).buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    # A slice of a column may start anywhere in its buffers, and casting makes new ones.
+    strings = column.cast(pyarrow.large_string())
+    _, offsets, data = strings.buffers()
+    ends = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
     hashes: NDArray[np.uint64] = hash_slices(np.frombuffer(data or b"", np.uint8), ends, seeds)
     return hashes
