@@ -355,7 +355,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptState, match="expected 3840 bytes of postings; delete"):
         ShingleSource(tmp_path, OPTIONS)
     (tmp_path / "postings.json").write_text('{"version": 7}')
-    with pytest.raises(WrongState, match="expected version 2, got 7"):
+    with pytest.raises(WrongState, match="expected version 3, got 7"):
         ShingleSource(tmp_path, OPTIONS)
     (tmp_path / "postings.json").write_text("[")
     with pytest.raises(CorruptState, match="expected postings"):

@@ -1,22 +1,55 @@
 """Postings, (key, row) in one word, and the pairs of rows that share keys (Broder 1997, "The clustering algorithm").
 
-The leading 8 bits of a key say its partition; there a posting is the next 32 bits and the row. So 40 bits of a key are
-kept, as many as Broder kept of a shingle: now and then two keys look alike, which a look at the documents corrects.
+The leading 8 bits of a key say its partition; there a posting is the next 24 bits, the last 8, and the row. So 40 bits
+of a key are kept, as many as Broder kept of a shingle: now and then two keys look alike, which a look at the documents
+corrects. The last bits tell which power of two divides the key, so which samples it is in.
 """
 
 # Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
 # mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 PARTITIONS = 256
-KEPT = np.uint64(0xFFFFFFFFFF000000)
+MODULI = 64
+LEVELS = 5
+"""Of moduli, from a sample's own on, at which it is known how much of it is left."""
+MOST = 65535
+KEPT = np.uint64(0xFFFFFFFF000000FF)
 """The bits of a key that are kept."""
 _PARTITION_AT = np.uint64(56)
 _KEY = np.uint64(0xFFFFFFFF00000000)
 _ROW = np.uint64(0xFFFFFFFF)
+_LAST_BITS = 8
+_LAST = np.uint64((1 << _LAST_BITS) - 1)
+_ROW_BITS = np.uint64(32)
+
+
+class TakingPart(NamedTuple):
+    """In which keys each row takes part, by the keys' rarity; a row each.
+
+    Of two rows that share a key it depends on the one with fewer keys at their coarser modulus: if these are few, so
+    may be those that both have, and it must take part in more of them. Rows that know no modulus are all at 0.
+    """
+
+    reach: NDArray[np.uint8]
+    """With any other row, up to this rarity; 0: in none."""
+    exponents: NDArray[np.uint8]
+    """Of the modulus of each row's keys; below MODULI."""
+    sizes: NDArray[np.uint16]
+    """How many keys a row has at its own modulus and at the next ones, some levels of them; MOST: so many, or more."""
+    as_smaller: NDArray[np.uint8]
+    """As the smaller one, at each of these moduli, up to this rarity."""
+
+
+@njit(nogil=True, cache=True)
+def _posting(key: np.uint64) -> np.uint64:
+    """What stands for a key in its partition, of row 0."""
+    return (key << np.uint64(8) & _KEY & ~(_LAST << _ROW_BITS)) | (key & _LAST) << _ROW_BITS
 
 
 @njit(nogil=True, cache=True)
@@ -43,7 +76,7 @@ def divide(
         for _ in range(sizes[i]):
             key = keys[at]
             partition = key >> _PARTITION_AT
-            out[places[partition]] = (key << np.uint64(8)) & _KEY | row
+            out[places[partition]] = _posting(key) | row
             places[partition] += 1
             at += 1
 
@@ -57,7 +90,7 @@ def find(
     counts = np.zeros(keys.size, np.int64)
     for i in range(keys.size):
         partition = np.int64(keys[i] >> _PARTITION_AT)
-        wanted = (keys[i] << np.uint64(8)) & _KEY
+        wanted = _posting(keys[i])
         low = starts[partition]
         end = starts[partition + 1]
         high = end
@@ -115,34 +148,52 @@ def _rows_of_key(
 
 @njit(nogil=True, cache=True)
 def count_rarities(
-    words: NDArray[np.uint64], reach: NDArray[np.uint8], common: int, counts: NDArray[np.uint16]
+    words: NDArray[np.uint64],
+    reach: NDArray[np.uint8],
+    exponents: NDArray[np.uint8],
+    common: int,
+    counts: NDArray[np.uint8],
 ) -> None:
-    """Add to `counts[row, rarity]` the keys of each row with a reach that are not common, in one partition."""
+    """Add to `counts[row, level, rarity]` the keys of each row with a reach that are not common, in one partition.
+
+    At level 0 all are counted, at the next ones those that are in a sample with a modulus so much coarser, as far as it
+    is known; 255: so many, or more.
+    """
     rows = np.empty(common, np.int64)
     at = 0
     while at < words.size:
+        last_bits = words[at] >> _ROW_BITS & _LAST
         at, count = _rows_of_key(words, at, reach, rows)
-        if count <= common:
-            how_rare = rarity(count)
-            for i in range(count):
-                counts[rows[i], how_rare] += np.uint16(1)
+        if count > common:
+            continue
+        power = 0
+        while power < _LAST_BITS and not last_bits >> np.uint64(power) & np.uint64(1):
+            power += 1
+        how_rare = rarity(count)
+        for i in range(count):
+            row = rows[i]
+            coarser: int = max(power - np.int64(exponents[row]), 0)
+            for level in range(min(coarser + 1, counts.shape[1])):
+                if counts[row, level, how_rare] < 255:
+                    counts[row, level, how_rare] += np.uint8(1)
 
 
 @njit(nogil=True, cache=True)
 def reach_of(
-    counts: NDArray[np.uint16], sizes: NDArray[np.int64], needed: NDArray[np.int64]
+    counts: NDArray[np.uint8], level: int, sizes: NDArray[np.int64], needed: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The least rarity for each row beyond which it has fewer keys than it needs, and how many it has there.
+    """The least rarity for each row beyond which it has fewer keys than it needs at a level, and how many it has there.
 
-    Common keys are beyond any, and if they are enough by themselves, no others are.
+    `sizes` are those at the level. Keys that were not counted are beyond any rarity, and if they are enough by
+    themselves, no others are.
     """
     reach = np.empty(sizes.size, np.uint8)
     left = np.empty(sizes.size, np.int64)
     for row in range(sizes.size):
         beyond = sizes[row]
-        for how_rare in range(counts.shape[1]):
-            beyond -= np.int64(counts[row, how_rare])
-            if beyond < needed[row] or how_rare == counts.shape[1] - 1:
+        for how_rare in range(counts.shape[2]):
+            beyond -= np.int64(counts[row, level, how_rare])
+            if beyond < needed[row] or how_rare == counts.shape[2] - 1:
                 reach[row] = how_rare
                 left[row] = beyond
                 break
@@ -150,11 +201,43 @@ def reach_of(
 
 
 @njit(nogil=True, cache=True)
+def _meet(who: TakingPart, a: int, b: int, how_rare: int) -> bool:
+    """Whether the smaller of two rows takes part in a key so rare that both have."""
+    apart = np.int64(who.exponents[b]) - np.int64(who.exponents[a])
+    if abs(apart) >= who.sizes.shape[1]:
+        # How much is left of the finer one is not known.
+        return True
+    of_a: int = max(apart, 0)
+    of_b: int = max(-apart, 0)
+    size_a = who.sizes[a, of_a]
+    size_b = who.sizes[b, of_b]
+    a_wants = (size_a <= size_b) & (how_rare <= who.as_smaller[a, of_a])
+    b_wants = (size_b <= size_a) & (how_rare <= who.as_smaller[b, of_b])
+    return a_wants | b_wants
+
+
+@njit(nogil=True, cache=True)
+def _list(
+    who: TakingPart, rows: NDArray[np.int64], i: int, how_rare: int, last: NDArray[np.int32], before: NDArray[np.int32]
+) -> None:
+    """Put a row of a key at the head of the lists that it belongs to, of all rows at its modulus: `last` has the head
+    of each, `before` what follows a row there. It is on that of a level where it takes part as the smaller one, and on
+    the one after these in any case."""
+    row = rows[i]
+    exponent = who.exponents[row]
+    levels = who.as_smaller.shape[1]
+    for level in range(levels + 1):
+        if level == levels or how_rare <= who.as_smaller[row, level]:
+            before[i, level] = last[exponent, level]
+            last[exponent, level] = i
+
+
+@njit(nogil=True, cache=True)
 def expand(
     words: NDArray[np.uint64],
     start: int,
     done: int,
-    reach: NDArray[np.uint8],
+    who: TakingPart,
     first_new: int,
     common: int,
     row_bits: int,
@@ -165,36 +248,54 @@ def expand(
     """Write the pairs of rows of each key in a partition, a << row_bits | b with b from `first_new` on, until full.
 
     Begins at the key at `start`, of whose rows `done` have been paired with the ones before them, and returns where to
-    go on, (start, done), and how much of `out` is filled. It has room for `common` pairs at least. A row takes part in
-    keys of at most its reach in rarity. A key of more rows than `common` is left out, and counted with its rows in
-    `ignored`.
+    go on, (start, done), and how much of `out` is filled. It has room for `common` pairs at least. A key of more rows
+    than `common` is left out, and counted with its rows in `ignored`.
     """
     rows = np.empty(common, np.int64)
+    levels = who.as_smaller.shape[1]
+    last = np.empty((MODULI, levels + 1), np.int32)
+    before = np.empty((common, levels + 1), np.int32)
     shift = np.uint64(row_bits)
     while start < words.size:
         # Most keys have one row.
         if start + 1 == words.size or (words[start] ^ words[start + 1]) & _KEY:
             start += 1
             continue
-        end, count = _rows_of_key(words, start, reach, rows)
+        end, count = _rows_of_key(words, start, who.reach, rows)
         if count > common:
             ignored[0] += 1
             ignored[1] += count
         elif count > 1 and rows[count - 1] >= first_new:
             how_rare = rarity(count)
             taking_part = 0
+            least = MODULI
+            most = 0
             for i in range(count):
                 rows[taking_part] = rows[i]
-                taking_part += reach[rows[i]] >= how_rare
-            for j in range(max(1, done), taking_part):
-                if rows[j] < first_new:
-                    continue
-                if filled + j > out.size:
-                    return start, j, filled
-                b = np.uint64(rows[j])
-                for i in range(j):
-                    out[filled + i] = np.uint64(rows[i]) << shift | b
-                filled += j
+                if who.reach[rows[i]] >= how_rare:
+                    least = min(least, np.int64(who.exponents[rows[i]]))
+                    most = max(most, np.int64(who.exponents[rows[i]]))
+                    taking_part += 1
+            last[least : most + 1] = -1
+            for j in range(taking_part):
+                if j >= done and rows[j] >= first_new:
+                    if filled + j > out.size:
+                        return start, j, filled
+                    own = np.int64(who.exponents[rows[j]])
+                    for exponent in range(least, most + 1):
+                        # If this row takes part at the coarser modulus of the two, with all; else with who does.
+                        level: int = max(exponent - own, 0)
+                        with_all = abs(exponent - own) >= levels
+                        if not with_all:
+                            with_all = how_rare <= who.as_smaller[rows[j], level]
+                        level = levels if with_all else max(own - exponent, 0)
+                        i = last[exponent, level]
+                        while i >= 0:
+                            # No branch: written over unless they meet.
+                            out[filled] = np.uint64(rows[i]) << shift | np.uint64(rows[j])
+                            filled += _meet(who, rows[i], rows[j], how_rare)
+                            i = before[i, level]
+                _list(who, rows, j, how_rare, last, before)
         start = end
         done = 0
     return start, 0, filled

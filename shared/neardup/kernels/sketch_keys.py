@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.hashing import hash_word, hash_words
+from neardup.kernels.postings import LEVELS, MOST
 from neardup.kernels.shingling import sorted_ngrams
 
 _BYTE = np.uint64(0xFF)
@@ -138,21 +139,42 @@ def spot_keys(
 
 
 @njit(nogil=True, cache=True)
-def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many sampled shingles every row has."""
-    sizes = np.zeros(starts.size - 1, np.int64)
-    for row in range(sizes.size):
-        if starts[row + 1] > starts[row]:
-            sizes[row] = np.int64(words[starts[row]] >> np.uint64(32))
-    return sizes
+def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+    """The exponent of every row's modulus, and how many sampled shingles it has there and at the next moduli, LEVELS of
+    them; MOST: so many, or more."""
+    exponents = np.zeros(starts.size - 1, np.uint8)
+    sizes = np.zeros((starts.size - 1, LEVELS), np.uint16)
+    for row in range(exponents.size):
+        sketch = words[starts[row] : starts[row + 1]]
+        if not sketch.size:
+            continue
+        exponents[row] = sketch[0] & _BYTE
+        here = np.zeros(LEVELS, np.int64)
+        for value in _sample(sketch):
+            above = value >> np.uint64(exponents[row])
+            here[0] += 1
+            level = 1
+            while level < LEVELS and not above & np.uint64(1):
+                here[level] += 1
+                above >>= np.uint64(1)
+                level += 1
+        sizes[row] = np.minimum(here, MOST)
+    return exponents, sizes
 
 
 @njit(nogil=True, cache=True)
-def _size_at(sketch: NDArray[np.uint64], exponent: np.uint64) -> int:
-    """How many of a sample are left at this modulus. All are at its own, which takes no look at it."""
-    if sketch[0] & _BYTE == exponent:
-        return np.int64(sketch[0] >> np.uint64(32))
-    mask = (np.uint64(1) << exponent) - np.uint64(1)
+def _size_at(
+    words: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.uint16],
+    row: int,
+    level: int,
+) -> int:
+    """How many of a sample are left at the modulus that is so much coarser than its own. Seldom takes a look at it."""
+    if level < LEVELS and sizes[row, level] < MOST:
+        return np.int64(sizes[row, level])
+    sketch = words[starts[row] : starts[row + 1]]
+    mask = (np.uint64(1) << ((sketch[0] & _BYTE) + np.uint64(level))) - np.uint64(1)
     size = 0
     for value in _sample(sketch):
         size += value & mask == np.uint64(0)
@@ -188,9 +210,11 @@ def _likeness(shared: int, smaller: int, larger: int, least_sampled: int) -> tup
 def score_samples(
     words: NDArray[np.uint64],
     starts: NDArray[np.int64],
+    exponents: NDArray[np.uint8],
+    sizes: NDArray[np.uint16],
     pairs: NDArray[np.uint64],
     counts: NDArray[np.uint32],
-    beyond: NDArray[np.int64],
+    beyond: NDArray[np.uint16],
     least_resemblance: float,
     least_containment: float,
     least_sampled: int,
@@ -198,23 +222,32 @@ def score_samples(
     """Resemblance, or containment one way or the other, whichever is most, by samples at the coarser modulus.
 
     -1 for pairs that reach neither of the least values. Containment of a document of which fewer than `least_sampled`
-    shingles are left does not count. `counts` says how many each pair has in common at least, `beyond` how many of each
-    row were not counted.
+    shingles are left does not count. Exponents and sizes are those of `sample_sizes`. `counts` says how many each pair
+    has in common at least, `beyond` how many of each row were not counted: as the smaller one at its own modulus and at
+    the next ones, and, the last column, with any; MOST: so many, or more.
     """
     scores = np.full(pairs.size, np.float32(-1))
+    with_any = beyond.shape[1] - 1
     for place in range(pairs.size):
         a = np.int64(pairs[place] >> np.uint64(32))
         b = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
-        exponent = max(words[starts[a]] & _BYTE, words[starts[b]] & _BYTE)
-        left = words[starts[a] : starts[a + 1]]
-        right = words[starts[b] : starts[b + 1]]
-        sizes = _size_at(left, exponent), _size_at(right, exponent)
-        smaller, larger = min(sizes), max(sizes)
+        apart = np.int64(exponents[b]) - np.int64(exponents[a])
+        smaller = _size_at(words, starts, sizes, a, max(apart, 0))
+        larger = _size_at(words, starts, sizes, b, max(-apart, 0))
+        level_of_smaller = max(apart, 0)
+        one, other = a, b
+        if larger < smaller:
+            smaller, larger = larger, smaller
+            level_of_smaller = max(-apart, 0)
+            one, other = b, a
         # Most pairs share a bit of a template and cannot share enough: they need no closer look.
-        most = min(smaller, np.int64(counts[place]) + beyond[a] + beyond[b])
+        missed = np.int64(beyond[one, min(level_of_smaller, with_any)]) + np.int64(beyond[other, with_any])
+        most = smaller if missed >= MOST else min(smaller, np.int64(counts[place]) + missed)
         resemblance, containment = _likeness(most, smaller, larger, least_sampled)
         if resemblance < least_resemblance and containment < least_containment:
             continue
+        left = words[starts[a] : starts[a + 1]]
+        right = words[starts[b] : starts[b + 1]]
         resemblance, containment = _likeness(_common(_sample(left), _sample(right)), smaller, larger, least_sampled)
         if resemblance >= least_resemblance or containment >= least_containment:
             scores[place] = max(resemblance, containment)

@@ -132,9 +132,12 @@ def merge_runs(
 
     def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
         last = cuts[number + 1] if number + 1 < len(cuts) else None
-        parts = [run.between(cuts[number], last) for run in runs]
-        pairs, counts = merged(parts, lambda one, other: CountedPairs(*merge_counted(*one, *other)))
-        pairs = pairs >> right << np.uint64(32) | pairs & np.uint64((1 << row_bits) - 1)
+        # No name for the parts: each is let go when it is merged.
+        pairs, counts = merged(
+            [run.between(cuts[number], last) for run in runs],
+            lambda one, other: CountedPairs(*merge_counted(*one, *other)),
+        )
+        pairs = (pairs >> right << np.uint64(32)) + (pairs & np.uint64((1 << row_bits) - 1))
         scores = score(pairs, counts)
         good = scores >= 0
         return (pairs, scores) if good.all() else (pairs[good], scores[good])

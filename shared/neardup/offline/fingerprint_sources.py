@@ -34,6 +34,8 @@ HEADER: Final = 16
 """Leading bits of which the probabilistic search flips one."""
 _BYTES_A_ROW_PAIR: Final = 256
 """That its making takes at once, twice over."""
+_BLOCK: Final = 1 << 14
+"""Pairs whose distances are found at once."""
 
 
 class HammingSource:
@@ -80,8 +82,11 @@ class HammingSource:
 def _distances(
     fingerprints: NDArray[np.uint64], pairs: NDArray[np.uint64], counts: NDArray[np.uint32]
 ) -> NDArray[np.float32]:
-    a, b = (pairs >> np.uint64(32)).astype(np.int64), pairs.astype(np.uint32)
-    distances: NDArray[np.float32] = np.bitwise_count(fingerprints[a] ^ fingerprints[b]).astype(np.float32)
+    distances = np.empty(pairs.size, np.float32)
+    for start in range(0, pairs.size, _BLOCK):
+        some = pairs[start : start + _BLOCK]
+        a, b = some >> np.uint64(32), some & np.uint64(0xFFFFFFFF)
+        distances[start : start + _BLOCK] = np.bitwise_count(fingerprints[a] ^ fingerprints[b])
     return distances
 
 

@@ -30,7 +30,7 @@ from neardup.offline.gathered import Gathered
 from neardup.offline.parallel import CORES
 
 FILE: Final = "postings.json"
-VERSION: Final = 2
+VERSION: Final = 3
 BLOCK: Final = 1 << 13
 """Rows whose keys a thread makes at once."""
 _PART: Final = "postings.part-"

@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neardup.kernels.postings import PARTITIONS, expand
+from neardup.kernels.postings import PARTITIONS, TakingPart, expand
 from neardup.offline.collected_pairs import collecting
 from neardup.offline.counted_runs import Run, RunBuffer, Score, merge_runs
 from neardup.offline.pairs import Counted, Pairs
@@ -18,7 +17,7 @@ from neardup.offline.postings import Postings
 
 def pairs_sharing(
     postings: Postings,
-    reach: NDArray[np.uint8],
+    who: TakingPart,
     first_new: int,
     *,
     common: int,
@@ -29,11 +28,11 @@ def pairs_sharing(
 ) -> tuple[Pairs, Counted]:
     """The pairs of rows that share a key, one of them `first_new` or later, and that the score wants.
 
-    A row takes part in keys that are at most its reach in rarity, 0 in none (`kernels.postings.rarity`); keys of more
-    than `common` rows with a reach are ignored. Memory is bounded by `memory_bytes`, and by `common` words for each
+    `who` takes part in which keys goes by their rarity (`kernels.postings.rarity`); keys of more than `common` rows
+    with a reach are ignored. Memory is bounded by `memory_bytes`, and by `common` words for each
     core.
     """
-    row_bits = reach.size.bit_length()
+    row_bits = who.reach.size.bit_length()
     spilled = directory / "spilled"
     shutil.rmtree(spilled, ignore_errors=True)
     ignored = np.zeros((CORES, 2), np.int64)
@@ -48,7 +47,7 @@ def pairs_sharing(
                     words,
                     at,
                     done,
-                    reach,
+                    who,
                     first_new,
                     common,
                     row_bits,

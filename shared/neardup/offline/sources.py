@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.postings import PARTITIONS, count_rarities, reach_of
+from neardup.kernels.postings import MOST, PARTITIONS, TakingPart, count_rarities, reach_of
 from neardup.kernels.sketch_keys import (
     band_keys,
     sample_keys,
@@ -35,6 +35,19 @@ is decided by the same samples: no pair is lost."""
 _ROUNDING: Final = 1e-9
 
 
+class Needs(NamedTuple):
+    """How many keys each row shares at least with any that it is wanted with: `with_any`, and as the smaller one at its
+    own modulus and at the next ones. How many it has there, common ones included. For exponents see TakingPart.
+
+    Where keys know no modulus, there is one.
+    """
+
+    with_any: NDArray[np.int64]
+    as_smaller: NDArray[np.int64]
+    exponents: NDArray[np.uint8]
+    sizes: NDArray[np.uint16]
+
+
 class KeySource(ABC):
     """Documents that share keys of one kind. A subclass says which keys, who takes part, what a pair is worth.
 
@@ -58,10 +71,10 @@ class KeySource(ABC):
         options = self._options
         most_keys = self._most_keys(documents)
         with self.postings.taking_in(documents, kept, self.keys_of, most_keys, options.memory_bytes):
-            reach, beyond = self._reach(documents, kept)
+            who, beyond = self._taking_part(documents, kept)
             return pairs_sharing(
                 self.postings,
-                reach,
+                who,
                 first_new,
                 common=options.common,
                 memory_bytes=options.memory_bytes,
@@ -82,28 +95,41 @@ class KeySource(ABC):
         """How many keys each row has at most; if nothing better is known, one for each word of its sketch."""
         return np.diff(documents.starts)
 
-    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """For each row, how many keys it has, common ones included, and how many of them it shares at least with any
-        that it is wanted with; None: one."""
+    def _needs(self, documents: Gathered) -> Needs | None:
+        """None: one key, whatever else is known."""
         return None
 
-    def _reach(self, documents: Gathered, kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The rarity up to which each row takes part in keys, 0 for rows that are not kept; how many it has beyond.
+    def _taking_part(self, documents: Gathered, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
+        """Who takes part in which keys, and how many of its keys are beyond that: as the smaller one at each modulus,
+        and with any.
 
         Rows that share n keys share one that is not among the n - 1 most frequent of either: these need not be looked
         at. They are what the pages of a host share, most of all.
         """
-        everywhere = np.where(kept, self._options.common.bit_length(), 0).astype(np.uint8)
-        found = self._needed(documents)
-        if found is None:
-            return everywhere, np.zeros(len(documents), np.int64)
-        counts = np.zeros((len(documents), self._options.common.bit_length() + 1), np.uint16)
+        common = self._options.common
+        everywhere = np.where(kept, common.bit_length(), 0).astype(np.uint8)
+        needs = self._needs(documents)
+        if needs is None:
+            zeros = np.zeros((len(documents), 1), np.uint16)
+            return TakingPart(everywhere, zeros[:, 0].astype(np.uint8), zeros, everywhere[:, None]), zeros
+        levels = needs.sizes.shape[1]
+        counts = np.zeros((len(documents), levels, common.bit_length() + 1), np.uint8)
         for number in range(PARTITIONS):
-            count_rarities(self.postings.partition(number), everywhere, self._options.common, counts)
-        reach, beyond = reach_of(counts, *found)
-        return np.where(kept, reach, 0).astype(np.uint8), beyond
+            count_rarities(self.postings.partition(number), everywhere, needs.exponents, common, counts)
+        reach, with_any = reach_of(counts, 0, needs.sizes[:, 0].astype(np.int64), needs.with_any)
+        reach = np.minimum(reach, everywhere)
+        as_smaller = np.empty((len(documents), levels), np.uint8)
+        beyond = np.empty((len(documents), levels + 1), np.uint16)
+        beyond[:, levels] = with_any
+        for level in range(levels):
+            sizes, needed = needs.sizes[:, level].astype(np.int64), needs.as_smaller[:, level]
+            reach_here, beyond_here = reach_of(counts, level, sizes, needed)
+            as_smaller[:, level] = np.minimum(reach_here, reach)
+            beyond[:, level] = np.where(reach_here <= reach, beyond_here, with_any)
+        beyond[needs.sizes[:, 0] == MOST] = MOST
+        return TakingPart(reach, needs.exponents, needs.sizes, as_smaller), beyond
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
         return lambda pairs, counts: counts.astype(np.float32)
 
@@ -120,25 +146,32 @@ class ShingleSource(KeySource):
     def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
-    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What a containment needs, where a resemblance needs no less: nearly everywhere.
+    def _needs(self, documents: Gathered) -> Needs:
+        """With any: what a containment needs, where a resemblance needs no less, which is nearly everywhere. A small
+        sample is of a small document, so that it is all of it: what is sampled less is larger.
 
-        A small sample is of a small document, so that it is all of it: what is sampled less is larger.
+        As the smaller one, of s keys: at least c s for a containment of c, and 2 r s / (1 + r) for a resemblance of r.
         """
         resemblance, containment = self._least
+        exponents, sizes = sample_sizes(documents.words, documents.starts)
         contained = np.ceil(containment * LEAST_SAMPLED - _ROUNDING)
-        sizes: NDArray[np.int64] = sample_sizes(documents.words, documents.starts)
-        large = resemblance * sizes > contained - 1
-        return sizes, np.where(large, contained, 1).astype(np.int64)
+        large = resemblance * sizes[:, 0] > contained - 1
+        with_any = np.where(large, contained, 1).astype(np.int64)
+        share = max(min(containment, 2 * resemblance / (1 + resemblance)), 0.0)
+        as_smaller = np.maximum(np.ceil(share * sizes - _ROUNDING), 1).astype(np.int64)
+        return Needs(with_any, as_smaller, exponents, sizes)
 
     @property
     def _least(self) -> tuple[float, float]:
         thresholds = self._options.thresholds
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
         words, starts = documents.words, documents.starts
-        return lambda pairs, counts: score_samples(words, starts, pairs, counts, beyond, *self._least, LEAST_SAMPLED)
+        samples = sample_sizes(words, starts)
+        return lambda pairs, counts: score_samples(
+            words, starts, *samples, pairs, counts, beyond, *self._least, LEAST_SAMPLED
+        )
 
 
 class SuperShingleSource(KeySource):
@@ -182,11 +215,13 @@ class SpotSource(KeySource):
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         return sizes
 
-    def _needed(self, documents: Gathered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _needs(self, documents: Gathered) -> Needs:
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
-        return sizes, np.ceil(self._options.spot_resemblance * sizes - _ROUNDING).astype(np.int64)
+        needed = np.ceil(self._options.spot_resemblance * sizes - _ROUNDING).astype(np.int64)
+        at_most = np.minimum(sizes, MOST).astype(np.uint16)
+        return Needs(needed, needed[:, None], np.zeros(sizes.size, np.uint8), at_most[:, None])
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.int64]) -> Score:
+    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
         sizes = spot_sizes(words, starts)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)
