@@ -5,8 +5,7 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import cycle, islice
+from itertools import islice
 
 from aiokafka import AIOKafkaProducer
 
@@ -25,13 +24,6 @@ _MEAN_BYTES = 8000
 def sampled(seed: int) -> Iterator[Page]:
     """The sample crawl, without end."""
     return (made.page for made in sample_crawl(_MOST_PAGES, seed=seed, mean_bytes=_MEAN_BYTES))
-
-
-def quickly_made(seed: int) -> Iterator[Page]:
-    """Some pages over and over, without end, each with a word of its own: for who needs more than can be made anew."""
-    some = list(islice(sampled(seed), 500))
-    for number, page in enumerate(cycle(some)):
-        yield replace(page, html=page.content + b"<p>visitor%d" % number, text=None)
 
 
 class SteadyLoad:
