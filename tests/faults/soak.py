@@ -1,8 +1,8 @@
 """A long, even load: memory and latency must not grow. `python tests/faults/soak.py --minutes 60 --out DIR`.
 
 One worker of each service on a broker of its own. Without --rate the load is half of the most that this machine can do,
-the making of the pages included, which is measured first. In each third of the time an offline pass begins. Writes soak.json and two charts; exit code 1 when a
-bound is broken:
+the making of the pages included, which is measured first. In each third of the time an offline pass begins. Writes
+soak.json and two charts; exit code 1 when a bound is broken:
 
 - the memory of every worker, tables and mapped state aside, stays below a bound that is the sum of what its parts may
   take, a pass included; and after the first third it grows by less than a tenth of that an hour, caches aside, which
