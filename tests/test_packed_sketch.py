@@ -161,6 +161,13 @@ def test_a_sketch_with_another_number_of_mips_values_is_not_packed(words: NDArra
     assert not is_packed(words, m)
 
 
+@given(words=sketches(), exponent=st.integers(0, 255))
+def test_no_hash_can_be_divided_by_more_than_its_bits(words: NDArray[np.uint64], exponent: int) -> None:
+    words[0] = words[0] & ~np.uint64(0xFF) | np.uint64(exponent)
+    assert is_packed(words, M) == (exponent < 64)
+    assert are_packed(words, np.array([words.size]), M) == (exponent < 64)
+
+
 @given(some=st.lists(sketches(3) | sketches(4) | hnp.arrays(np.uint64, st.integers(0, 3), elements=word), max_size=4))
 def test_many_are_packed_if_each_of_them_is(some: list[NDArray[np.uint64]]) -> None:
     lengths = np.array([each.size for each in some], np.int64)

@@ -15,6 +15,8 @@ from neardup.kernels import comparing
 from neardup.signature import Sketches
 
 _BY_CHANCE: Final = 1 / 256
+_EXPONENTS: Final = 64
+"""Of moduli: a hash of 64 bits can be divided by no more."""
 LEAST_SAMPLED: Final = 8
 """With fewer shingles left of a document than this, how much of it is in another is not said."""
 
@@ -48,7 +50,8 @@ def is_packed(words: NDArray[np.uint64], m: int) -> bool:
     if not words.size:
         return False
     header = int(words[0])
-    return header >> 8 & 0xFFFF == m and words.size == 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
+    length = 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
+    return header >> 8 & 0xFFFF == m and header & 0xFF < _EXPONENTS and words.size == length
 
 
 def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> bool:
@@ -58,7 +61,8 @@ def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> 
     headers = words[np.cumsum(counts) - counts]
     sampled, spots = (headers >> np.uint64(32)).astype(np.int64), (headers >> np.uint64(24) & np.uint64(0xFF))
     lengths = 1 + (m + 7) // 8 + sampled + spots.astype(np.int64)
-    return bool((headers >> np.uint64(8) & np.uint64(0xFFFF) == m).all() and (lengths == counts).all())
+    of_m = headers >> np.uint64(8) & np.uint64(0xFFFF) == m
+    return bool((of_m & (headers & np.uint64(0xFF) < _EXPONENTS) & (lengths == counts)).all())
 
 
 def mips_bytes(packed: NDArray[np.uint64]) -> NDArray[np.uint32]:

@@ -15,7 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 PARTITIONS = 256
-MODULI = 64
+_MODULI = 256
+"""As many as a byte of a sketch can name."""
 LEVELS = 5
 """Of moduli, from a sample's own on, at which it is known how much of it is left."""
 MOST = 65535
@@ -39,7 +40,7 @@ class TakingPart(NamedTuple):
     reach: NDArray[np.uint8]
     """With any other row, up to this rarity; 0: in none."""
     exponents: NDArray[np.uint8]
-    """Of the modulus of each row's keys; below MODULI."""
+    """Of the modulus of each row's keys."""
     sizes: NDArray[np.uint16]
     """How many keys a row has at its own modulus and at the next ones, some levels of them; MOST: so many, or more."""
     as_smaller: NDArray[np.uint8]
@@ -253,7 +254,7 @@ def expand(
     """
     rows = np.empty(common, np.int64)
     levels = who.as_smaller.shape[1]
-    last = np.empty((MODULI, levels + 1), np.int32)
+    last = np.empty((_MODULI, levels + 1), np.int32)
     before = np.empty((common, levels + 1), np.int32)
     shift = np.uint64(row_bits)
     while start < words.size:
@@ -268,7 +269,7 @@ def expand(
         elif count > 1 and rows[count - 1] >= first_new:
             how_rare = rarity(count)
             taking_part = 0
-            least = MODULI
+            least = _MODULI
             most = 0
             for i in range(count):
                 rows[taking_part] = rows[i]
