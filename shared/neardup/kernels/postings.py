@@ -34,7 +34,8 @@ class TakingPart(NamedTuple):
     """In which keys each row takes part, by the keys' rarity; a row each.
 
     Of two rows that share a key it depends on the one with fewer keys at their coarser modulus: if these are few, so
-    may be those that both have, and it must take part in more of them. Rows that know no modulus are all at 0.
+    may be those that both have, and it must take part in more of them. Rows that know no modulus have but one level,
+    and there their reach.
     """
 
     reach: NDArray[np.uint8]
@@ -282,6 +283,12 @@ def expand(
                 if j >= done and rows[j] >= first_new:
                     if filled + j > out.size:
                         return start, j, filled
+                    if levels == 1:
+                        # No moduli: who takes part meets all who do.
+                        for i in range(j):
+                            out[filled + i] = np.uint64(rows[i]) << shift | np.uint64(rows[j])
+                        filled += j
+                        continue
                     own = np.int64(who.exponents[rows[j]])
                     for exponent in range(least, most + 1):
                         # If this row takes part at the coarser modulus of the two, with all; else with who does.
@@ -296,7 +303,8 @@ def expand(
                             out[filled] = np.uint64(rows[i]) << shift | np.uint64(rows[j])
                             filled += _meet(who, rows[i], rows[j], how_rare)
                             i = before[i, level]
-                _list(who, rows, j, how_rare, last, before)
+                if levels > 1:
+                    _list(who, rows, j, how_rare, last, before)
         start = end
         done = 0
     return start, 0, filled
