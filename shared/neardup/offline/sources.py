@@ -79,7 +79,7 @@ class KeySource(ABC):
                 common=options.common,
                 memory_bytes=options.memory_bytes,
                 directory=self._directory,
-                score=self._score(documents, beyond),
+                score=self._score(documents, who, beyond),
                 progress=progress,
             )
 
@@ -129,7 +129,7 @@ class KeySource(ABC):
         beyond[needs.sizes[:, 0] == MOST] = MOST
         return TakingPart(reach, needs.exponents, needs.sizes, as_smaller), beyond
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
         return lambda pairs, counts: counts.astype(np.float32)
 
@@ -166,11 +166,10 @@ class ShingleSource(KeySource):
         thresholds = self._options.thresholds
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         words, starts = documents.words, documents.starts
-        samples = sample_sizes(words, starts)
         return lambda pairs, counts: score_samples(
-            words, starts, *samples, pairs, counts, beyond, *self._least, LEAST_SAMPLED
+            words, starts, who.exponents, who.sizes, pairs, counts, beyond, *self._least, LEAST_SAMPLED
         )
 
 
@@ -221,7 +220,7 @@ class SpotSource(KeySource):
         at_most = np.minimum(sizes, MOST).astype(np.uint16)
         return Needs(needed, needed[:, None], np.zeros(sizes.size, np.uint8), at_most[:, None])
 
-    def _score(self, documents: Gathered, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
         sizes = spot_sizes(words, starts)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)
