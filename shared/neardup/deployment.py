@@ -34,6 +34,8 @@ from neardup.stage import Stage
 from neardup.topics import Topics, prefix_of_generation
 
 _LARGEST_CANARY: Final = 1 << 20
+_NO_HURRY_SECONDS: Final = 0.25
+"""Of a service whose outputs nobody waits for: few large fetches leave the time to those that are waited for."""
 FEATURIZING_PROCESSES: Final = 2
 """Of a worker on Kafka, which shares its machine with others and leaves its own threads to the broker's messages."""
 
@@ -154,13 +156,22 @@ SERVICES = {
         lambda t: t.pages,
         _featurizer,
         # A batch of pages, however few, is asked of every table and answered by every one: some dozens of messages.
-        patience=0.04,
+        patience=0.06,
     ),
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
     "aggregator": ServiceSpec("owns documents, emits verdicts", lambda t: t.inbox, _aggregator),
-    "recluster": ServiceSpec("keeps the corpus, groups its documents into clusters", lambda t: t.documents, _recluster),
+    "recluster": ServiceSpec(
+        "keeps the corpus, groups its documents into clusters",
+        lambda t: t.documents,
+        _recluster,
+        patience=_NO_HURRY_SECONDS,
+    ),
     "canary": ServiceSpec(
-        "plants near-copies of pages, to see whether they are found", lambda t: t.pages, _canary, is_needed=False
+        "plants near-copies of pages, to see whether they are found",
+        lambda t: t.pages,
+        _canary,
+        patience=_NO_HURRY_SECONDS,
+        is_needed=False,
     ),
 }
 

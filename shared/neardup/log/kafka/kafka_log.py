@@ -28,7 +28,7 @@ _FETCH_LEAST_BYTES: Final = 2**18
 _FETCH_PATIENT_BYTES: Final = 4 * 2**20
 _FETCH_MOST_BYTES: Final = 4 * 2**20
 """Of all partitions. Tens of megabytes each time are memory that the system clears anew, two or three times over."""
-_FETCH_WAIT_MS: Final = 12
+_FETCH_WAIT_MS: Final = 25
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
 
