@@ -8,10 +8,12 @@ import asyncio
 import logging.config
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
@@ -54,6 +56,7 @@ class Passes:
         self._results = settings.state / RESULTS
         self._send = send
         self._stopping = _SPAWN.Event()
+        self._process: int | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -78,25 +81,34 @@ class Passes:
             self._idle.set()
 
     async def stop(self) -> None:
-        """End the pass in hand at its next step."""
+        """End the pass in hand at its next step or, where that is long in coming, in the middle of one: what its
+        phases made stays, and a step is done anew."""
         self._stopping.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), self._settings.stop_seconds)
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGKILL)
         await self._idle.wait()
 
     async def _pass(self) -> Report:
         address, options = corpus_address(self._settings), Options.of(self._settings)
-        beginning = (logging_config(self._settings), self._stopping, os.getpid())
-        process = ProcessPoolExecutor(1, _SPAWN, _start, beginning)
+        about = (logging_config(self._settings), self._stopping, os.getpid())
+        process = ProcessPoolExecutor(1, _SPAWN, _start, about)
         try:
             with without_signals():
-                running = process.submit(_run, address, self._results, options)
-            return await asyncio.wrap_future(running)
+                beginning = process.submit(os.getpid)
+            self._process = await asyncio.wrap_future(beginning)
+            return await asyncio.wrap_future(process.submit(_run, address, self._results, options))
         except BrokenProcessPool as error:
+            _go_on(self._stopping)
             raise PassEnded("its process was ended from outside, perhaps for want of memory") from error
         except asyncio.CancelledError:
             self._stopping.set()
             raise
         finally:
             await asyncio.to_thread(process.shutdown)
+            self._process = None
 
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)

@@ -226,7 +226,9 @@ class Settings:
         2 * 2**20, _whole(1, 10**12), "an owner with so many bytes of changes is saved before its time"
     )
     stop_seconds: float = _setting(
-        20.0, _seconds(0.1, 3600), "longest wait for acknowledgements when stopping or losing partitions"
+        20.0,
+        _seconds(0.1, 3600),
+        "longest wait for acknowledgements, and for the next step of a pass, when stopping or losing partitions",
     )
     stuck_seconds: float = _setting(
         60.0, _seconds(0.1, 86_400), "readiness fails when a partition with lag stands still this long"

@@ -9,7 +9,8 @@ soak.json and two charts; exit code 1 when a bound is broken:
   fill and then stay, and while no pass runs. A run of less than 30 minutes, or with less than 10 of them without a
   pass, only tells of growth: noise would pass for it;
 - the median and the 99th percentile of the time from a page to its verdict are, in the last third, at most half as much
-  again as in the first.
+  again as in the first;
+- every worker ends within a minute of SIGTERM.
 
 An hour takes some 12 KB of disk for each page.
 """
@@ -19,10 +20,11 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,8 @@ SERVICES = ("featurizer", "shard", "aggregator", "recluster")
 BACKLOG = 20_000
 """Pages that the highest rate is measured with: as many as take ten seconds, so that it is one that lasts."""
 SAMPLE_SECONDS = 5.0
+STOP_SECONDS = 60.0
+"""As docker-compose.yml grants."""
 GROWTH = 0.1
 LONG_MINUTES = 30
 QUIET_MINUTES = 10
@@ -108,12 +112,25 @@ async def soak(settings: Settings, directory: Path, minutes: float, rate: float 
             await asyncio.to_thread(worker.await_ready, 120)
         if rate is None:
             rate = await _settled_rate(settings) / 2
-        return await _under_load(settings, workers, directory, minutes, rate)
+        seen = await _under_load(settings, workers, directory, minutes, rate)
     finally:
-        for worker in workers.values():
-            worker.process.terminate()
-        for worker in workers.values():
-            worker.process.wait(60)
+        late = stop(workers)
+    return seen | {"late_to_stop": late}
+
+
+def stop(workers: Mapping[str, Worker], grace: float = STOP_SECONDS) -> list[str]:
+    """Those that did not end in time, which are killed: what was seen until then is not lost for them."""
+    late = []
+    for worker in workers.values():
+        worker.process.terminate()
+    deadline = time.monotonic() + grace
+    for name, worker in workers.items():
+        try:
+            worker.process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            late.append(name)
+    return late
 
 
 async def _settled_rate(settings: Settings) -> float:
@@ -207,6 +224,8 @@ def judged(seen: dict[str, Any]) -> list[dict[str, Any]]:
         verdicts.append(
             {"what": f"{name}, ms, at the end", "got": round(last), "bound": round(bound), "holds": 0 < last <= bound}
         )
+    late = len(seen["late_to_stop"])
+    verdicts.append({"what": "workers that did not stop in time", "got": late, "bound": 0, "holds": late == 0})
     return verdicts
 
 

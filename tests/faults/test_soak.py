@@ -1,11 +1,13 @@
 """What the soak program makes of its figures. The program itself takes an hour."""
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from neardup.settings import Settings
-from tests.faults.soak import SERVICES, judged
+from tests.faults.soak import SERVICES, judged, stop
 from tests.faults.vitals import bounds
+from tests.services.workers import Deployment
 
 
 def seen(
@@ -40,6 +42,7 @@ def seen(
             }
             for name in SERVICES
         },
+        "late_to_stop": [],
         "latency_ms": [{"minute": each, "p50": 100.0, "p99": 300.0 + slower_ms * each} for each in at],
     }
 
@@ -100,3 +103,18 @@ def test_a_short_run_does_not_judge_growth() -> None:
 
 def test_verdicts_before_their_pages_are_no_good_latency() -> None:
     assert broken(seen(slower_ms=-100)) == ["p99, ms, at the end"]
+
+
+def test_a_worker_that_does_not_stop_is_killed_and_told(tmp_path: Path) -> None:
+    deployment = Deployment(Settings(), tmp_path)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', 'w'); time.sleep(600)"
+    workers = {
+        "deaf": deployment.start("python", "-c", deaf),
+        "prompt": deployment.start("python", "-c", "import time; time.sleep(600)"),
+    }
+    while not (tmp_path / "deaf").exists():
+        assert workers["deaf"].process.poll() is None
+    late = stop(workers, grace=1)
+    assert late == ["deaf"]
+    assert all(worker.process.returncode is not None for worker in workers.values())
+    assert broken(seen() | {"late_to_stop": late}) == ["workers that did not stop in time"]

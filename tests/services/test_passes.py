@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,19 @@ async def test_a_worker_that_stops_ends_its_pass_at_the_next_step(settings: Sett
         assert metrics.PASS_RUNS._value.get() == 0
     assert ended("interrupted") == interrupted + 1
     assert not sent.outputs
+
+
+async def test_a_worker_that_stops_does_not_wait_for_a_long_step(settings: Settings) -> None:
+    sent, interrupted, done = Sent(), ended("interrupted"), ended("done")
+    passes = Passes(replace(settings, stop_seconds=0.5), sent.send)
+    async with running(passes) as process:
+        os.kill(process, signal.SIGSTOP)  # no step ever ends
+        async with asyncio.timeout(10):
+            await passes.stop()
+    assert ended("interrupted") == interrupted + 1
+    await Passes(settings, sent.send).run()
+    assert ended("done") == done + 1
+    assert len(sent.outputs) >= 30_000
 
 
 async def test_a_pass_that_is_killed_is_told_and_the_next_one_goes_on(
