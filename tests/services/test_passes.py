@@ -65,7 +65,8 @@ async def running(passes: Passes) -> AsyncIterator[int]:
 async def test_a_pass_runs_apart_and_lets_others_go_first(settings: Settings) -> None:
     sent, done = Sent(), ended("done")
     async with running(Passes(settings, sent.send)) as process:
-        assert os.getpriority(os.PRIO_PROCESS, process) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+        assert os.getpriority(os.PRIO_PROCESS, process) == 19
+        assert os.sched_getscheduler(process) == os.SCHED_IDLE
         assert metrics.PASS_RUNS._value.get() == 1
     assert metrics.PASS_RUNS._value.get() == 0
     assert ended("done") == done + 1
