@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from neardup.reading import Limits, read_text
 from neardup.sample import Sampled, sample_crawl
 from neardup.sample.changes import CHANGES
+from neardup.sample.hosts import HOSTS, PAGES_A_HOST, Hosts
+from neardup.sample.languages import LANGUAGES
 from neardup.sample.truth import judged
 from neardup.shingles import containment, resemblance, shingles_of
 from neardup.signature import Signatures
@@ -32,6 +34,23 @@ def test_the_same_seed_makes_the_same_pages_and_a_longer_crawl_begins_with_them(
     short = list(sample_crawl(60, seed=3))
     assert short == list(islice(sample_crawl(1000, seed=3), 60))
     assert short != list(sample_crawl(60, seed=4))
+
+
+def test_hosts_come_to_an_end_and_others_take_their_places() -> None:
+    hosts = Hosts(1, 4000)
+    first = [hosts.in_place(place) for place in range(HOSTS)]
+    hosts.at_page(HOSTS * PAGES_A_HOST - 1)
+    assert [hosts.in_place(place) for place in range(HOSTS)] == first
+    hosts.at_page(HOSTS * PAGES_A_HOST)
+    assert [place for place in range(HOSTS) if hosts.in_place(place) is not first[place]] == [0]
+    names = {host.name for host in first}
+    for number in range(HOSTS * PAGES_A_HOST, 10 * HOSTS * PAGES_A_HOST, PAGES_A_HOST):
+        hosts.at_page(number)
+        # A page may move to another host in its language.
+        assert all(len(hosts.numbers_in(language)) > 1 for language in LANGUAGES)
+        names.add(hosts.in_place(0).name)
+    assert len(names) == HOSTS + 9
+    assert not {hosts.in_place(place).name for place in range(HOSTS)} & {host.name for host in first}
 
 
 def test_every_kind_of_page_is_there(crawl: list[Sampled]) -> None:

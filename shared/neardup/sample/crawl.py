@@ -56,6 +56,7 @@ def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Ite
     first_errors: dict[str, int] = {}
     fetched = _START
     for number in range(pages):
+        hosts.at_page(number)
         fetched += timedelta(milliseconds=chance.draw.randint(1, 2000))
         fetched_at = fetched.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         chance.date = fetched_at[:16].replace("T", " ")

@@ -58,7 +58,7 @@ class Chance:
 
     def host(self) -> Host:
         """One of the hosts, the first ones oftener, as sizes of hosts go."""
-        return self.hosts[int(HOSTS * self.draw.random() ** 2)]
+        return self.hosts.in_place(int(HOSTS * self.draw.random() ** 2))
 
     def host_of_same_language(self, host: Host) -> Host:
         """Another host in that language."""

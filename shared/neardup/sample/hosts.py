@@ -11,6 +11,10 @@ from neardup.sample.template import Template, make_bare_template, make_template
 from neardup.sample.vocabulary import TOPICS, Vocabulary, vocabulary
 
 HOSTS: Final = 120
+"""That are crawled at a time."""
+PAGES_A_HOST: Final = 1000
+"""On average, then another host takes its place: a crawl that stayed with its hosts would find ever more pages by each
+of their templates."""
 
 _LEGACY: Final = 0.25
 """Share of hosts that still use the old charset of their language, where it has one."""
@@ -48,12 +52,31 @@ class Host:
 
 
 class Hosts:
-    """The hosts of a crawl, each made when it is first asked for. A host depends on the seed and its number alone."""
+    """The hosts of a crawl, each made when it is first asked for. A host depends on the seed and its number alone.
+
+    As many as there are places are crawled at a time. They come to an end one after the other, and the next host with
+    the same rank takes the place.
+    """
 
     def __init__(self, seed: int, markup_bytes: float) -> None:
         self._seed = seed
         self._markup_bytes = markup_bytes
         self._made: dict[int, Host] = {}
+        self._now = list(range(HOSTS))
+        """The number of the host in each place."""
+        self._gone = 0
+
+    def at_page(self, number: int) -> None:
+        """Who is crawled when the crawl has come to this page."""
+        while self._gone <= number // PAGES_A_HOST - HOSTS:
+            place = self._gone % HOSTS
+            self._made.pop(self._now[place], None)
+            self._now[place] += HOSTS
+            self._gone += 1
+
+    def in_place(self, place: int) -> Host:
+        """The host that is there now."""
+        return self[self._now[place]]
 
     def __getitem__(self, number: int) -> Host:
         if number not in self._made:
@@ -61,8 +84,8 @@ class Hosts:
         return self._made[number]
 
     def numbers_in(self, language: Language) -> list[int]:
-        """The hosts in that language."""
-        return [number for number in range(HOSTS) if _language(number) is language]
+        """The hosts in that language that are crawled now."""
+        return [number for number in self._now if _language(number) is language]
 
 
 def _language(number: int) -> Language:
