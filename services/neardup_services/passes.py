@@ -149,7 +149,7 @@ def _give_way() -> None:
     """A nice process still keeps a processor for some milliseconds from one that wakes up: beside a busy stream that
     doubled the time from a page to its verdict. An idle one gives it up at once."""
     if sys.platform == "linux":
-        with suppress(PermissionError):  # by the rules of a container
+        with suppress(OSError):  # by the rules of a container, or a kernel that has no such thing
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.nice(_NICENESS)
 
