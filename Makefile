@@ -39,7 +39,9 @@ PARALLEL ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # A machine that can run a real broker must: a skipped integration test is then a failure.
 REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
 
+# The kernels are compiled once, instead of in every test process.
 test: lint
+	$(BIN)/neardup warm-up
 	NEARDUP_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 faults: $(VENV)/stamp

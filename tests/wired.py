@@ -34,13 +34,13 @@ def aggregator(settings: Settings, number: int, directory: Path, now: float = NO
 class Wired:
     """One of each stage for every partition. Everything that was ever sent is kept, by topic and partition."""
 
-    def __init__(self, settings: Settings, directory: Path) -> None:
+    def __init__(self, settings: Settings, directory: Path, featurizing: Featurizing | None = None) -> None:
         self.settings, self.plan, self.topics = settings, plan_of(settings), Topics.under(settings.prefix)
         self.sent: defaultdict[tuple[str, int], list[MemoryRecord]] = defaultdict(list)
         self.rejected: list[type[Exception]] = []
         self.verdicts: list[Verdict] = []
         self._featurizer = Featurizer(
-            featurizing=Featurizing(Signatures(Choices.of(settings)), None),
+            featurizing=featurizing or Featurizing(Signatures(Choices.of(settings)), None),
             plan=self.plan,
             topics=self.topics,
             owners=settings.owners,

@@ -6,6 +6,7 @@ leaves it out and the app hosts a Runner instead.
 """
 
 import asyncio
+import logging
 from typing import Any, ClassVar, Final
 
 import faust
@@ -25,6 +26,9 @@ from neardup.stage import using_state
 from neardup_services.api import make_api
 from neardup_services.logs import logging_config
 from neardup_services.passes import Passes
+from neardup_services.warm_up import ensure_loaded
+
+logger = logging.getLogger(__name__)
 
 RECLUSTER: Final = "recluster"
 
@@ -60,12 +64,18 @@ class RunnerService(Service):
         self.runner: Runner | None = None
         self._ended = asyncio.Event()
         self._ended.set()
+        self._warming: asyncio.Task[None] | None = None
 
     @Service.task
     async def _run(self) -> None:
         log = KafkaLog(self.settings)
         self._ended.clear()
         try:
+            self._warming = asyncio.create_task(ensure_loaded(self.settings, logger.info))
+            await asyncio.wait([self._warming])
+            if self._warming.cancelled():
+                return
+            self._warming.result()
             await log.start()
             self.runner = make_runner(self.service, self.settings, log)
             self.started_with(log)
@@ -80,6 +90,8 @@ class RunnerService(Service):
         """The runner is about to run over this log."""
 
     async def on_stop(self) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
         if self.runner is not None:
             self.runner.stop()
         await self._ended.wait()
@@ -154,7 +166,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
         """It has its partitions and moves them."""
         service = _service(app)
         runner = service.runner if service else None
-        reason = runner.not_ready() if runner else "starting"
+        reason = runner.not_ready() if runner else "loading kernels or connecting to the broker"
         partitions = [str(partition) for partition in runner.assignment] if runner else []
         body = {"ready": reason is None, "reason": reason, "partitions": partitions}
         return view.json(body, status=200 if reason is None else 503)

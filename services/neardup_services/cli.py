@@ -38,6 +38,7 @@ from neardup_services.commands.similar import similar
 from neardup_services.commands.status import status
 from neardup_services.commands.tune import tune
 from neardup_services.commands.verdicts import verdicts
+from neardup_services.commands.warm_up import warm_up
 
 
 class _Group(click.Group):
@@ -122,7 +123,7 @@ def settings() -> None:
 
 for command in (
     dedup, produce, verdicts, status, dead_letters, forget, expire, reshard, recluster, lookup, similar, moved, changes,
-    serve, sample, score, evaluate, tune, distribution, replay, fingerprint, explain, plan,
+    serve, sample, score, evaluate, tune, distribution, replay, fingerprint, explain, plan, warm_up,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -1,1 +1,5 @@
-"""Kernels: arrays in, arrays out. Import numpy and numba, nothing else."""
+"""Kernels: compiled functions that take and return arrays. They import numpy and numba, and nothing else."""
+
+from neardup.kernels import cache
+
+cache.install()

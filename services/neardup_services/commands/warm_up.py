@@ -1,0 +1,34 @@
+"""`neardup warm-up`: compile the kernels before they are needed."""
+
+import time
+
+import click
+from rich.console import Console
+
+from neardup.kernels import cache
+from neardup.settings import Settings
+
+
+@click.command("warm-up")
+def warm_up() -> None:
+    """Compile all kernels that the services and `neardup dedup` call, and store them in the cache.
+
+    Compiling takes about a minute, once per machine and release; later runs return at once. Workers do it by
+    themselves when they start; an image or a package does it in advance. The cache is in NUMBA_CACHE_DIR, or else in
+    the user's cache directory.
+
+    Example: neardup warm-up
+    """
+    from neardup_services.warm_up import compile_kernels  # imports every service
+
+    console = Console(stderr=True)
+    started = time.perf_counter()
+    try:
+        with console.status("compiling kernels") as status:
+            count = compile_kernels(Settings.load(), lambda step: status.update(f"compiling kernels: {step}"))
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: cannot write the cache of compiled kernels: {error}") from error
+    if count is None:
+        click.echo(f"already compiled: {cache.folder()}")
+    else:
+        click.echo(f"compiled {count} functions in {time.perf_counter() - started:.0f} s: {cache.folder()}")

@@ -1,0 +1,129 @@
+"""Compiles the kernels that the services call, and loads them into a worker before its first page.
+
+Numba compiles or loads a kernel in its first call, which blocks the whole process: without preparation, the first page
+would wait for all kernels on its way. `compile_kernels` runs a small sample crawl through every stage and an offline
+pass in a temporary directory, so that all kernels are in the cache on disk, and stores for which argument types each
+was compiled. `load_kernels` loads these in a worker without running a stage, which would count in its metrics.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from neardup.deployment import SERVICES, Deployment
+from neardup.embedded import Embedded
+from neardup.kernels import cache
+from neardup.log import Partition
+from neardup.log.memory import MemoryRecord
+from neardup.offline.options import Options
+from neardup.offline.passing import run_pass
+from neardup.page import write_page
+from neardup.sample.crawl import sample_crawl
+from neardup.settings import Settings
+from neardup.types import Page
+
+_PAGES: Final = 400
+_KERNEL_SETTINGS: Final = ("search", "codec", "bands", "spots", "pair_sources", "phrases", "weighting", "main_content")
+"""Settings that choose which kernels are called, or with which types."""
+
+Progress = Callable[[str], None]
+
+
+def compile_kernels(settings: Settings, progress: Progress = lambda step: None) -> int | None:
+    """Fill the cache for these settings; return the number of compiled functions, or None if it was already filled.
+
+    Takes about a minute on a new machine. Processes that call this at the same time wait for the first one. Raises
+    OSError if the cache cannot be written.
+    """
+    with _locked(cache.folder() / "lock"):
+        path = _signatures_path(settings)
+        if path.exists():
+            return None
+        with tempfile.TemporaryDirectory() as scratch:
+            asyncio.run(_run_everything(_scratch_settings(settings), Path(scratch), progress))
+        signatures = cache.compiled_signatures()
+        beside = path.with_suffix(".new")
+        beside.write_bytes(pickle.dumps(signatures))
+        beside.replace(path)
+        return sum(map(len, signatures.values()))
+
+
+def are_compiled(settings: Settings) -> bool:
+    """Return whether the cache is filled for these settings."""
+    return _signatures_path(settings).exists()
+
+
+def load_kernels(settings: Settings) -> int:
+    """Load the kernels of all imported modules into this process; return how many. Requires `are_compiled`."""
+    # The folder belongs to this user alone or was chosen by the operator, like the compiled kernels beside it.
+    return cache.load(pickle.loads(_signatures_path(settings).read_bytes()))  # noqa: S301 # nosec B301
+
+
+async def ensure_loaded(settings: Settings, progress: Progress) -> None:
+    """Compile what is missing in a process of its own, then load. Cancelling ends that process."""
+    if not are_compiled(settings):
+        progress("compiling kernels, once per machine and release; this takes about a minute")
+        # A process of its own, because compilation would block this one, and the crawl would count in its metrics.
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "neardup_services.cli", "warm-up")
+        try:
+            code = await process.wait()
+        except BaseException:
+            process.terminate()
+            await process.wait()
+            raise
+        if code or not are_compiled(settings):
+            progress(f"`neardup warm-up` ended with exit code {code}; kernels are compiled when they are first called")
+            return
+    started = time.perf_counter()
+    count = await asyncio.to_thread(load_kernels, settings)
+    progress(f"loaded {count} compiled functions in {time.perf_counter() - started:.1f} s")
+
+
+async def _run_everything(settings: Settings, scratch: Path, progress: Progress) -> None:
+    pages = [each.page for each in sample_crawl(_PAGES)]
+    progress("stream")
+    async with Embedded(scratch / "state", settings, told=lambda verdict: None) as stream:
+        # Stages call other kernels for a single page than for many.
+        await stream.feed(pages[:1])
+        await stream.rest()
+        await stream.feed(pages[1:])
+        await stream.finish()
+    progress("canaries")
+    _plant_canaries(settings, pages)
+    progress("offline pass")
+    await asyncio.to_thread(
+        run_pass, str(scratch / "state" / "corpus"), scratch / "results", Options.of(settings), lambda *_: None
+    )
+
+
+def _plant_canaries(settings: Settings, pages: list[Page]) -> None:
+    deployment = Deployment(replace(settings, canary_share=1.0))
+    topic = deployment.topics.pages
+    stage = SERVICES["canary"].make_stage(deployment, Partition(topic, 0))
+    stage.process([MemoryRecord(topic, 0, n, n, None, write_page(page), ()) for n, page in enumerate(pages)])
+
+
+def _scratch_settings(settings: Settings) -> Settings:
+    # One process: kernels that a child process compiles would not be among the signatures of this one.
+    return replace(settings, processes=1, generation=0)
+
+
+def _signatures_path(settings: Settings) -> Path:
+    chosen = repr([getattr(settings, name) for name in _KERNEL_SETTINGS])
+    return cache.folder() / f"signatures-{hashlib.sha256(chosen.encode()).hexdigest()[:16]}.pickle"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
