@@ -2,14 +2,13 @@
 
 Numba compiles or loads a kernel in its first call, which blocks the whole process: without preparation, the first page
 would wait for all kernels on its way. `compile_kernels` runs a small sample crawl through every stage and an offline
-pass in a temporary directory, so that all kernels are in the cache on disk, and stores for which argument types each
-was compiled. `load_kernels` loads these in a worker without running a stage, which would count in its metrics.
+pass in a temporary directory, so that all kernels are in the cache on disk, and marks the cache as complete.
+`ensure_loaded` also loads them in a worker without running a stage, which would count in its metrics.
 """
 
 import asyncio
 import fcntl
 import hashlib
-import pickle
 import sys
 import tempfile
 import time
@@ -44,28 +43,21 @@ def compile_kernels(settings: Settings, progress: Progress = lambda step: None) 
     Takes about a minute on a new machine. Processes that call this at the same time wait for the first one. Raises
     OSError if the cache cannot be written.
     """
-    with _locked(cache.folder() / "lock"):
-        path = _signatures_path(settings)
-        if path.exists():
+    if are_compiled(settings):
+        return None
+    with _locked(cache.folder() / cache.LOCK):
+        if are_compiled(settings):
             return None
+        before = cache.file_count()
         with tempfile.TemporaryDirectory() as scratch:
             asyncio.run(_run_everything(_scratch_settings(settings), Path(scratch), progress))
-        signatures = cache.compiled_signatures()
-        beside = path.with_suffix(".new")
-        beside.write_bytes(pickle.dumps(signatures))
-        beside.replace(path)
-        return sum(map(len, signatures.values()))
+        _mark(settings).touch()
+        return cache.file_count() - before
 
 
 def are_compiled(settings: Settings) -> bool:
     """Return whether the cache is filled for these settings."""
-    return _signatures_path(settings).exists()
-
-
-def load_kernels(settings: Settings) -> int:
-    """Load the kernels of all imported modules into this process; return how many. Requires `are_compiled`."""
-    # The folder belongs to this user alone or was chosen by the operator, like the compiled kernels beside it.
-    return cache.load(pickle.loads(_signatures_path(settings).read_bytes()))  # noqa: S301 # nosec B301
+    return _mark(settings).exists()
 
 
 async def ensure_loaded(settings: Settings, progress: Progress) -> None:
@@ -84,7 +76,7 @@ async def ensure_loaded(settings: Settings, progress: Progress) -> None:
             progress(f"`neardup warm-up` ended with exit code {code}; kernels are compiled when they are first called")
             return
     started = time.perf_counter()
-    count = await asyncio.to_thread(load_kernels, settings)
+    count = await asyncio.to_thread(cache.load)
     progress(f"loaded {count} compiled functions in {time.perf_counter() - started:.1f} s")
 
 
@@ -113,13 +105,13 @@ def _plant_canaries(settings: Settings, pages: list[Page]) -> None:
 
 
 def _scratch_settings(settings: Settings) -> Settings:
-    # One process: kernels that a child process compiles would not be among the signatures of this one.
+    # One process: on a machine without a cache, others would compile the same kernels at the same time.
     return replace(settings, processes=1, generation=0)
 
 
-def _signatures_path(settings: Settings) -> Path:
+def _mark(settings: Settings) -> Path:
     chosen = repr([getattr(settings, name) for name in _KERNEL_SETTINGS])
-    return cache.folder() / f"signatures-{hashlib.sha256(chosen.encode()).hexdigest()[:16]}.pickle"
+    return cache.folder() / f"complete-{hashlib.sha256(chosen.encode()).hexdigest()[:16]}"
 
 
 @contextmanager

@@ -28,15 +28,14 @@ from numba.core import config as numba_config
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
 
-Signatures = dict[str, list[Any]]
-"""Argument types by the full name of a kernel."""
-
 _config: Any = numba_config
 """Its attributes are read from the environment, which no type checker sees."""
 _user_directories: Any = AppDirs
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _KERNELS: Final = Path(__file__).resolve().parent
 _PREFIX: Final = "kernels-"
+LOCK: Final = "lock"
+"""Name of a file in the folder that a process which fills the cache locks. It is the only file that is written to."""
 _KEPT_FOLDERS: Final = 4
 """Folders of other digests that are never pruned: several checkouts or environments may be in use side by side."""
 _UNUSED_SECONDS: Final = 7 * 86_400.0
@@ -163,7 +162,7 @@ def _link_files(source: Path, target: Path) -> None:
         link = target / path.relative_to(source)
         if path.is_dir():
             link.mkdir(exist_ok=True)
-        elif not link.exists():
+        elif path.name != LOCK and not link.exists():
             link.symlink_to(path)
 
 
@@ -179,28 +178,30 @@ def _digest_of_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def compiled_signatures() -> Signatures:
-    """Return the argument types for which each kernel of an imported module of this package is compiled."""
-    return {name: kernel.signatures for name, kernel in _kernels() if kernel.signatures}
+def load() -> int:
+    """Load all cached machine code of the kernels in imported modules of this package; return the number of functions.
 
-
-def load(signatures: Signatures) -> int:
-    """Compile the kernels of imported modules for these types, from the cache where possible; return how many.
-
-    Numba otherwise does this in the first call of a kernel. Kernels that are unknown here are ignored.
+    Numba otherwise loads a kernel in its first call, which then takes longer.
     """
+    machine = registry.cpu_target.target_context.codegen().magic_tuple()
     loaded = 0
-    for name, kernel in _kernels():
-        for arguments in signatures.get(name, ()):
-            kernel.compile(arguments)
-            loaded += 1
+    for kernel in _kernels():
+        for arguments, compiled_for, _ in kernel._cache._cache_file._load_index():
+            if compiled_for == machine:
+                kernel.compile(arguments)
+                loaded += 1
     return loaded
 
 
-def _kernels() -> Iterator[tuple[str, Any]]:
+def file_count() -> int:
+    """Return the number of compiled functions in the cache."""
+    return sum(1 for _ in folder().rglob("*.nbc"))
+
+
+def _kernels() -> Iterator[Any]:
     package = __name__.partition(".")[0]
     for name, module in sorted(sys.modules.items()):
         if name == package or name.startswith(package + "."):
             for each in list(vars(module).values()):
                 if isinstance(each, Dispatcher) and each.__module__ == name:
-                    yield f"{name}.{each.py_func.__qualname__}", each
+                    yield each
