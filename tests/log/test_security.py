@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-import broker as kafka
 from neardup.errors import BrokerUnreachable
 from neardup.log import Output, TopicSpec
 from neardup.log.kafka import KafkaLog
@@ -16,7 +15,6 @@ from tests.log.test_contract import Recorder, join, read
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.real_broker,
-    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven, to start a broker of its own"),
 ]
 
 
