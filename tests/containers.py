@@ -36,20 +36,27 @@ def image_of(version: str) -> str:
 
 def obstacle(version: str) -> str | None:
     """Return why clusters of a version cannot run in containers, or None if they can. Pull the image if necessary."""
-    try:
-        engine = DockerClient(timeout=ENGINE_SECONDS).client
-        engine.ping()
-    except (DockerException, requests.RequestException):
+    if not _engine_answers():
         return "no Docker engine answers"
     image = image_of(version)
     try:
-        if not engine.images.list(image):
-            engine.images.pull(image)
+        engine = DockerClient(timeout=ENGINE_SECONDS).client
+        try:
+            if not engine.images.list(image):
+                engine.images.pull(image)
+        finally:
+            engine.close()
     except (DockerException, requests.RequestException):
         return f"Docker is present, but the image {image} could not be pulled"
-    finally:
-        engine.close()
     return None
+
+
+def _engine_answers() -> bool:
+    # The client library would leave a socket open where there is no engine.
+    try:
+        return subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def variable_of(name: str) -> str:

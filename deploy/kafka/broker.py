@@ -203,8 +203,10 @@ class Cluster:
         return self.nodes if node is None else [node]
 
     def _java(self) -> list[str]:
-        log_level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", *FRUGAL, log_level, "-cp", f"{jars(self.version)}/*"]
+        logger = "-Dorg.slf4j.simpleLogger"
+        # The class that reports clients whose authentication failed does so at this level.
+        levels = [f"{logger}.defaultLogLevel=warn", f"{logger}.log.org.apache.kafka.common.network.Selector=info"]
+        return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", *FRUGAL, *levels, "-cp", f"{jars(self.version)}/*"]
 
     def _format(self, node: Node) -> None:
         node.directory.mkdir(parents=True, exist_ok=True)
