@@ -28,7 +28,7 @@ class FoundBroker:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run Apache Kafka on this machine; `cluster` is None if there is none."""
+    """A way to run Apache Kafka on this machine. If there is none, `cluster` is None and `about` gives the reason."""
 
     about: str
     cluster: type[kafka.Cluster] | None
@@ -46,7 +46,7 @@ def find_broker(data: Path, version: str = VERSION) -> Iterator[FoundBroker]:
         with way.cluster(data, version=version) as cluster:
             yield FoundBroker(cluster.bootstrap, way.about, real=True)
     elif REQUIRE_REAL:
-        raise RuntimeError(f"NEARDUP_REQUIRE_REAL_BROKER=1, but NEARDUP_BROKER is not set, and there is {way.about}")
+        raise RuntimeError(f"NEARDUP_REQUIRE_REAL_BROKER=1, but NEARDUP_BROKER is not set, {way.about}")
     else:
         with _mock() as found:
             yield found
@@ -60,7 +60,7 @@ def find_way(version: str = VERSION) -> Way:
         return Way(f"Apache Kafka {version} in Docker ({image_of(version)})", ContainerCluster)
     if kafka.available():
         return Way(f"Apache Kafka {version} from Maven ({reason})", kafka.Cluster)
-    return Way(f"neither Docker nor Java with Maven ({reason})", None)
+    return Way(f"{reason}, and Java or Maven is missing", None)
 
 
 def own_cluster(data: Path, **options: Any) -> kafka.Cluster:
@@ -68,10 +68,9 @@ def own_cluster(data: Path, **options: Any) -> kafka.Cluster:
     way = find_way()
     if way.cluster:
         return way.cluster(data, version=VERSION, **options)
-    missing = f"a broker of its own: there is {way.about}"
     if REQUIRE_REAL:
-        pytest.fail(f"NEARDUP_REQUIRE_REAL_BROKER=1, but the test cannot start {missing}")
-    pytest.skip(f"needs {missing}")
+        pytest.fail(f"NEARDUP_REQUIRE_REAL_BROKER=1, but this test cannot start a broker of its own: {way.about}")
+    pytest.skip(f"needs a broker of its own: {way.about}")
 
 
 @contextmanager
