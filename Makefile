@@ -36,8 +36,9 @@ $(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
 # Two at a time: many tests wait for a broker more than they work. A file's tests stay together, as their fixtures do.
 PARALLEL ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# A machine that can run a real broker must: a skipped integration test is then a failure.
-REAL := $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
+# A machine with Docker, or with Java and Maven, must run a real broker: a skipped integration test is then a failure.
+# Evaluated only by the targets that use it.
+REAL = $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
 
 # The kernels are compiled once, instead of in every test process.
 test: lint

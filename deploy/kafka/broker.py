@@ -70,6 +70,28 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def common_properties(nodes: int = 1) -> dict[str, str]:
+    """Return the properties of every broker in a cluster of `nodes`, in containers as well as from Maven.
+
+    Those that depend on the addresses and folders of a node are not among them.
+    """
+    copies = str(min(3, nodes))
+    return {
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": "1",
+        "offsets.topic.num.partitions": "8",
+        # A killed broker comes back only when its old session has ended.
+        "broker.session.timeout.ms": "5000",
+        "broker.heartbeat.interval.ms": "1000",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "message.max.bytes": str(32 * 2**20),
+        "replica.fetch.max.bytes": str(32 * 2**20),
+    }
+
+
 @dataclass
 class Node:
     """One combined broker and controller."""
@@ -141,13 +163,7 @@ class Cluster:
         for each in chosen:
             self._format(each)
         for each in chosen:
-            each.log.parent.mkdir(parents=True, exist_ok=True)
-            with each.log.open("ab") as log:
-                each.process = subprocess.Popen(
-                    [*self._java(), "kafka.Kafka", str(each.directory / "server.properties")],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True,  # Ctrl-C is for whoever started us; we stop the broker in order
-                )  # fmt: skip
+            self._launch(each)
         for each in chosen:
             self._await_ready(each)
 
@@ -179,12 +195,18 @@ class Cluster:
         self.stop(node)
         self.start(node)
 
+    def logged(self, node: Node) -> str:
+        """Return what a node has written to its log."""
+        return node.log.read_text(errors="replace")
+
     def _chosen(self, node: Node | None) -> list[Node]:
         return self.nodes if node is None else [node]
 
     def _java(self) -> list[str]:
-        log_level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", *FRUGAL, log_level, "-cp", f"{jars(self.version)}/*"]
+        logger = "-Dorg.slf4j.simpleLogger"
+        # The class that reports clients whose authentication failed does so at this level.
+        levels = [f"{logger}.defaultLogLevel=warn", f"{logger}.log.org.apache.kafka.common.network.Selector=info"]
+        return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", *FRUGAL, *levels, "-cp", f"{jars(self.version)}/*"]
 
     def _format(self, node: Node) -> None:
         node.directory.mkdir(parents=True, exist_ok=True)
@@ -195,9 +217,19 @@ class Cluster:
         identity = self.data / "cluster-id"
         if not identity.exists():
             identity.write_text(self._storage_tool("random-uuid").strip().splitlines()[-1])
+        self._storage_tool("format", "-t", identity.read_text(), "-c", str(properties), *self._scram_arguments())
+
+    def _scram_arguments(self) -> list[str]:
         users = [f"SCRAM-SHA-512=[name={name},password={password}]" for name, password in self.scram_users.items()]
-        added = [argument for user in users for argument in ("--add-scram", user)]
-        self._storage_tool("format", "-t", identity.read_text(), "-c", str(properties), *added)
+        return [argument for user in users for argument in ("--add-scram", user)]
+
+    def _launch(self, node: Node) -> None:
+        with node.log.open("ab") as log:
+            node.process = subprocess.Popen(
+                [*self._java(), "kafka.Kafka", str(node.directory / "server.properties")],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,  # Ctrl-C is for whoever started us; we stop the broker in order
+            )  # fmt: skip
 
     def _storage_tool(self, *arguments: str) -> str:
         command = [*self._java(), "kafka.tools.StorageTool", *arguments]
@@ -207,7 +239,6 @@ class Cluster:
         return done.stdout
 
     def _configuration(self, node: Node) -> dict[str, str]:
-        copies = str(min(3, len(self.nodes)))
         return {
             "process.roles": "broker,controller",
             "node.id": str(node.id),
@@ -218,18 +249,7 @@ class Cluster:
             "inter.broker.listener.name": "CLIENT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(node.directory / "data"),
-            "auto.create.topics.enable": "false",
-            "offsets.topic.replication.factor": copies,
-            "transaction.state.log.replication.factor": copies,
-            "transaction.state.log.min.isr": "1",
-            "offsets.topic.num.partitions": "8",
-            # A killed broker comes back only when its old session has ended.
-            "broker.session.timeout.ms": "5000",
-            "broker.heartbeat.interval.ms": "1000",
-            "group.initial.rebalance.delay.ms": "0",
-            "group.min.session.timeout.ms": "500",
-            "message.max.bytes": str(32 * 2**20),
-            "replica.fetch.max.bytes": str(32 * 2**20),
+            **common_properties(len(self.nodes)),
             **self.properties,
         }
 

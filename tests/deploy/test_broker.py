@@ -1,4 +1,4 @@
-"""The broker without Docker: its data survives, and three nodes survive the loss of one."""
+"""Clusters for tests and for machines without Docker: data survives, and three nodes survive the loss of one."""
 
 import asyncio
 from pathlib import Path
@@ -11,12 +11,19 @@ from neardup.log import Output, TopicSpec
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
 from tests.brokers import VERSION
+from tests.containers import ContainerCluster, obstacle
 from tests.log.test_contract import Recorder, join, read
 
-pytestmark = [
-    pytest.mark.real_broker,
-    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven to run Kafka without Docker"),
-]
+pytestmark = pytest.mark.real_broker
+needs_maven = pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven to run Kafka without Docker")
+
+
+@pytest.fixture(params=[pytest.param(kafka.Cluster, marks=needs_maven), ContainerCluster])
+def kind(request: pytest.FixtureRequest) -> type[kafka.Cluster]:
+    """Every kind of cluster that this machine can run."""
+    if request.param is ContainerCluster and (reason := obstacle(VERSION)):
+        pytest.skip(f"needs Docker: {reason}")
+    return request.param  # type: ignore[no-any-return]
 
 
 async def sent(cluster: kafka.Cluster, start: int, count: int, replication: int = 1) -> None:
@@ -35,10 +42,8 @@ async def received(cluster: kafka.Cluster, count: int) -> list[int]:
             await consumer.close()
 
 
-async def test_data_survives_a_stop_and_a_kill(tmp_path: Path) -> None:
-    cluster = kafka.Cluster(tmp_path, version=VERSION)
-    await asyncio.to_thread(cluster.start)
-    try:
+async def test_data_survives_a_stop_and_a_kill(kind: type[kafka.Cluster], tmp_path: Path) -> None:
+    with kind(tmp_path, version=VERSION) as cluster:
         await sent(cluster, 0, 100)
         await asyncio.to_thread(cluster.kill)
         with pytest.raises(
@@ -49,14 +54,10 @@ async def test_data_survives_a_stop_and_a_kill(tmp_path: Path) -> None:
         await sent(cluster, 100, 100)
         await asyncio.to_thread(cluster.restart)
         assert await received(cluster, 200) == list(range(200))
-    finally:
-        await asyncio.to_thread(cluster.stop)
 
 
-async def test_three_nodes_survive_the_loss_of_one(tmp_path: Path) -> None:
-    cluster = kafka.Cluster(tmp_path, version=VERSION, nodes=3)
-    await asyncio.to_thread(cluster.start)
-    try:
+async def test_three_nodes_survive_the_loss_of_one(kind: type[kafka.Cluster], tmp_path: Path) -> None:
+    with kind(tmp_path, version=VERSION, nodes=3) as cluster:
         await sent(cluster, 0, 100, replication=3)
         # The first group makes Kafka's own topic for offsets, which needs all three.
         assert await received(cluster, 100) == list(range(100))
@@ -65,10 +66,11 @@ async def test_three_nodes_survive_the_loss_of_one(tmp_path: Path) -> None:
         await asyncio.to_thread(cluster.start, cluster.nodes[0])
         await asyncio.to_thread(cluster.kill, cluster.nodes[1])
         assert await received(cluster, 200) == list(range(200))
-    finally:
+        # Two nodes cannot stop in order while the third is down.
         await asyncio.to_thread(cluster.kill)
 
 
+@needs_maven
 def test_a_version_that_does_not_exist_is_a_clear_error() -> None:
     with pytest.raises(kafka.BrokerError, match=r"Maven could not fetch Kafka 0\.0\.1"):
         kafka.jars("0.0.1")

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import broker as kafka
 from neardup.settings import Settings
-from tests.brokers import VERSION
+from tests.brokers import own_cluster
 from tests.faults.outage import SERVICES, SESSION_SECONDS, Fault, Outage
 from tests.faults.results import record
 from tests.services.workers import Deployment
@@ -21,7 +20,6 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.real_broker,
     pytest.mark.faults,
-    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven, to start brokers of its own"),
 ]
 
 ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
@@ -42,7 +40,7 @@ AT_LENGTH = [
 @pytest.fixture
 async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outage]:
     nodes = request.param
-    with kafka.Cluster(tmp_path / "kafka", version=VERSION, nodes=nodes) as cluster:
+    with own_cluster(tmp_path / "kafka", nodes=nodes) as cluster:
         settings = Settings(
             broker=cluster.bootstrap,
             prefix="outage",

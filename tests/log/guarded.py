@@ -8,9 +8,8 @@ from pathlib import Path
 
 import broker as kafka
 from neardup.settings import Settings
-from tests.brokers import VERSION
+from tests.brokers import own_cluster
 
-STORE_PASSWORD = "store-password"
 SCRAM = "listener.name.client.scram-sha-512.sasl.jaas.config"
 ADMIN = "admin"
 USERS = ("broker", ADMIN, "featurizer", "shard", "aggregator", "recluster", "canary", "crawler", "deployer", "viewer")
@@ -24,7 +23,7 @@ class Guarded:
     cluster: kafka.Cluster
 
     def refusals(self) -> int:
-        return self.cluster.nodes[0].log.read_text().count("Failed authentication")
+        return self.cluster.logged(self.cluster.nodes[0]).count("Failed authentication")
 
     def settings_of(self, user: str, **changes: object) -> Settings:
         return replace(self.settings, sasl_username=user, sasl_password=f"{user}-password", **changes)  # type: ignore[arg-type]
@@ -32,22 +31,21 @@ class Guarded:
 
 @contextmanager
 def guarded_broker(directory: Path) -> Iterator[Guarded]:
-    store, certificate = directory / "broker.p12", directory / "broker.pem"
-    shared = ["-keystore", str(store), "-storepass", STORE_PASSWORD, "-alias", "broker"]
-    made = ["-keyalg", "EC", "-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-storetype", "PKCS12"]
-    for command in (["-genkeypair", *shared, *made], ["-exportcert", "-rfc", "-file", str(certificate), *shared]):
-        subprocess.run(["keytool", *command], check=True, capture_output=True)
+    store, certificate = directory / "store.pem", directory / "broker.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=broker", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", str(directory / "key.pem"), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    store.write_text((directory / "key.pem").read_text() + certificate.read_text())
     login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
     properties = {
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
         SCRAM: f'{login} username="broker" password="broker-password";',
+        "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(store),
-        "ssl.keystore.password": STORE_PASSWORD,
-        "ssl.truststore.location": str(store),
-        "ssl.truststore.password": STORE_PASSWORD,
-        "ssl.keystore.type": "PKCS12",
-        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificate),
         # Every refusal in the broker's log; a client is answered at once.
         "connection.failed.authentication.delay.ms": "0",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -55,9 +53,8 @@ def guarded_broker(directory: Path) -> Iterator[Guarded]:
         "super.users": f"User:broker;User:{ADMIN};User:ANONYMOUS",
     }
     users = {name: f"{name}-password" for name in USERS}
-    with kafka.Cluster(
-        directory / "data", version=VERSION, protocol="SASL_SSL", scram_users=users, properties=properties
-    ) as cluster:
+    made = own_cluster(directory / "data", protocol="SASL_SSL", scram_users=users, properties=properties)
+    with made as cluster:
         settings = Settings(
             broker=cluster.bootstrap,
             security_protocol="SASL_SSL",

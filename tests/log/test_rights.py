@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import broker as kafka
 from neardup.deployment import SERVICES, corpus_address, group_of, make_runner
 from neardup.errors import NotAuthorized
 from neardup.log import Output
@@ -37,7 +36,6 @@ from tests.services.workers import BIN, environment_of
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.real_broker,
-    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven, to start a broker of its own"),
 ]
 
 TOPICS = Topics.under("neardup")
