@@ -10,8 +10,8 @@ from pathlib import Path
 
 import broker as kafka
 
-VERSION = os.environ.get("NEARDUP_KAFKA_VERSION", kafka.NEWEST)
-REQUIRE_REAL = os.environ.get("NEARDUP_REQUIRE_REAL_BROKER") == "1"
+VERSION = os.environ.get("NEARDUP_TEST_KAFKA_VERSION", kafka.NEWEST)
+REQUIRE_REAL = os.environ.get("NEARDUP_TEST_REQUIRE_REAL_BROKER") == "1"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ def find_broker(data: Path) -> Iterator[FoundBroker]:
         with kafka.Cluster(data, version=VERSION) as cluster:
             yield FoundBroker(cluster.bootstrap, f"Apache Kafka {VERSION} from Maven", real=True)
     elif REQUIRE_REAL:
-        raise RuntimeError("NEARDUP_REQUIRE_REAL_BROKER=1, but there is no NEARDUP_BROKER, Docker, or Java with Maven")
+        raise RuntimeError(
+            "NEARDUP_TEST_REQUIRE_REAL_BROKER=1, but there is no NEARDUP_BROKER, Docker, or Java with Maven"
+        )
     else:
         with _mock() as found:
             yield found
