@@ -13,8 +13,8 @@ import pytest
 import broker as kafka
 from tests.containers import ContainerCluster, image_of, obstacle
 
-VERSION = os.environ.get("NEARDUP_KAFKA_VERSION", kafka.NEWEST)
-REQUIRE_REAL = os.environ.get("NEARDUP_REQUIRE_REAL_BROKER") == "1"
+VERSION = os.environ.get("NEARDUP_TEST_KAFKA_VERSION", kafka.NEWEST)
+REQUIRE_REAL = os.environ.get("NEARDUP_TEST_REQUIRE_REAL_BROKER") == "1"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def find_broker(data: Path, version: str = VERSION) -> Iterator[FoundBroker]:
         with way.cluster(data, version=version) as cluster:
             yield FoundBroker(cluster.bootstrap, way.about, real=True)
     elif REQUIRE_REAL:
-        raise RuntimeError(f"NEARDUP_REQUIRE_REAL_BROKER=1, but NEARDUP_BROKER is not set, {way.about}")
+        raise RuntimeError(f"NEARDUP_TEST_REQUIRE_REAL_BROKER=1, but NEARDUP_BROKER is not set, {way.about}")
     else:
         with _mock() as found:
             yield found
@@ -69,7 +69,7 @@ def own_cluster(data: Path, **options: Any) -> kafka.Cluster:
     if way.cluster:
         return way.cluster(data, version=VERSION, **options)
     if REQUIRE_REAL:
-        pytest.fail(f"NEARDUP_REQUIRE_REAL_BROKER=1, but this test cannot start a broker of its own: {way.about}")
+        pytest.fail(f"NEARDUP_TEST_REQUIRE_REAL_BROKER=1, but this test cannot start a broker of its own: {way.about}")
     pytest.skip(f"needs a broker of its own: {way.about}")
 
 

@@ -11,7 +11,7 @@ from neardup.signature import Choices, Signatures
 from neardup.types import Page
 from tests.pages import mutated
 
-COUNT = int(os.environ.get("NEARDUP_FUZZ_PAGES", "20000"))
+COUNT = int(os.environ.get("NEARDUP_TEST_FUZZ_PAGES", "20000"))
 """Ten seconds or so; fewer for a quick look."""
 
 MOST_GROWTH_MB = 200

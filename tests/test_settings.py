@@ -1,15 +1,19 @@
 import os
+import re
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from neardup.errors import SettingsError
 from neardup.planning import plan_of
 from neardup.presets import PRESETS
-from neardup.settings import FILE_VARIABLE, Settings, variable_of
+from neardup.settings import FILE_VARIABLE, Settings, unknown_variables, variable_of
+from neardup_services.cli import main
 
+ROOT = Path(__file__).parents[1]
 SECRET = "hunter2-hunter2"
 
 
@@ -69,8 +73,95 @@ def test_an_empty_file_variable_names_no_file() -> None:
     assert Settings.load({FILE_VARIABLE: ""}) == Settings()
 
 
-def test_unknown_variables_are_ignored() -> None:
-    assert Settings.load({"NEARDUP_REQUIRE_REAL_BROKER": "1", "NEARDUP_": "x", "neardup_owners": "9"}) == Settings()
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("NEARDUP_HAMMNG", "NEARDUP_HAMMING"),
+        ("NEARDUP_OWNER", "NEARDUP_OWNERS"),
+        ("NEARDUP_WEBPORT", "NEARDUP_WEB_PORT"),
+        ("NEARDUP_WEBB_PORT", "NEARDUP_WEB_PORT"),
+        ("NEARDUP_CHECKPOINT_SEC", "NEARDUP_CHECKPOINT_SECONDS"),
+        ("NEARDUP_SETTING", "NEARDUP_SETTINGS"),
+        ("NEARDUP__OWNERS", "NEARDUP_OWNERS"),
+        ("NEARDUP-OWNERS", "NEARDUP_OWNERS"),
+        ("NEARDUPOWNERS", "NEARDUP_OWNERS"),
+        ("neardup_owners", "NEARDUP_OWNERS"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_closest_name(variable: str, meant: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{variable}: no setting has this name, did you mean {meant}\\?"):
+        Settings.load({variable: "3"})
+    assert Settings.load({variable: "3"}, allow_unknown=True) == Settings()
+
+
+def test_all_misspelt_variables_are_named_at_once_and_no_value_is() -> None:
+    with pytest.raises(SettingsError, match=r"NEARDUP_OWNER: .*NEARDUP_SASL_PASWORD: ") as raised:
+        Settings.load({"NEARDUP_SASL_PASWORD": SECRET, "NEARDUP_OWNER": "3"})
+    assert SECRET not in str(raised.value)
+
+
+def test_no_setting_is_taken_for_a_misspelt_one() -> None:
+    assert unknown_variables({variable: "" for variable, _, _ in Settings().describe()} | {FILE_VARIABLE: ""}) == []
+
+
+def test_another_unknown_variable_is_logged_once_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        assert Settings.load({"NEARDUP_KAFKA_BROKER": SECRET, "NEARDUP_": "x"}) == Settings()
+    about = [each.getMessage() for each in caplog.records if "NEARDUP_KAFKA_BROKER" in each.getMessage()]
+    assert len(about) == 1
+    assert "the closest one is NEARDUP_BROKER" in about[0]
+    assert SECRET not in about[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("NEARDUP_TEST_OWNERS", "1"),
+        # A Service called neardup, neardup-shard or neardup-web.
+        ("NEARDUP_SERVICE_HOST", "10.0.0.1"),
+        ("NEARDUP_PORT", "tcp://10.0.0.1:6066"),
+        ("NEARDUP_SHARD_SERVICE_PORT", "6066"),
+        ("NEARDUP_SHARD_SERVICE_PORT_METRICS", "6066"),
+        ("NEARDUP_WEBS_PORT", "tcp://10.0.0.1:6066"),
+        ("NEARDUP_WEB_PORT_6066_TCP", "tcp://10.0.0.1:6066"),
+        ("NEARDUP_WEB_PORT_6066_TCP_ADDR", "10.0.0.1"),
+        # Of other programs.
+        ("NEARDUPES_HOME", "/opt/neardupes"),
+        ("XNEARDUP_OWNERS", "1"),
+    ],
+)
+def test_a_variable_of_tests_of_kubernetes_or_of_another_program_is_nobody_s_mistake(variable: str, value: str) -> None:
+    assert unknown_variables({variable: value}) == []
+
+
+def test_every_variable_in_the_tree_is_a_setting_or_configures_the_tests() -> None:
+    """A test that reads a variable under another name would read nothing."""
+    known = {variable for variable, _, _ in Settings().describe()} | {FILE_VARIABLE}
+    examples = {Path(__file__), ROOT / "tests" / "test_docs.py"}
+    files = [ROOT / "Makefile", ROOT / "docker-compose.yml", *(ROOT / "deploy").rglob("*.yaml")]
+    files += [path for folder in ("tests", "deploy") for path in (ROOT / folder).rglob("*.py")]
+    for path in set(files) - examples:
+        named = set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", path.read_text()))
+        assert {name for name in named if not name.startswith("NEARDUP_TEST_")} <= known, path
+
+
+def test_the_command_lists_unknown_variables_without_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARDUP_SASL_PASWORD", SECRET)
+    done = CliRunner().invoke(main, ["settings"])
+    assert done.exit_code == 1
+    assert re.search(r"NEARDUP_SASL_PASWORD +\(unknown\) +no setting; .* NEARDUP_SASL_PASSWORD", done.output)
+    assert "did you mean NEARDUP_SASL_PASSWORD?" in done.output
+    assert SECRET not in done.output
+
+
+def test_help_and_version_need_no_good_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARDUP_HAMMNG", "3")
+    for arguments in (["--help"], ["--version"], ["dedup", "--help"], ["settings", "--help"]):
+        assert CliRunner().invoke(main, arguments).exit_code == 0
+    refused = CliRunner().invoke(main, ["fingerprint", __file__])
+    assert refused.exit_code == 1
+    assert refused.output.startswith("Error: NEARDUP_HAMMNG: ")
+    assert len(refused.output.splitlines()) == 1
 
 
 WRONG = [
@@ -132,7 +223,7 @@ def test_a_wrong_override_is_refused() -> None:
 
 
 def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"neardup\.toml: no setting is called 'ovners'"):
+    with pytest.raises(SettingsError, match=r"neardup\.toml: no setting is called 'ovners', did you mean 'owners'\?"):
         Settings.load(toml(tmp_path, "ovners = 5\n"))
 
 

@@ -10,11 +10,11 @@ from rich.table import Table
 
 import neardup
 from neardup.deployment import SERVICES
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, SettingsError
 from neardup.freed_memory import keep_freed_memory
 from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
-from neardup.settings import Settings
+from neardup.settings import Settings, unknown_variables
 from neardup.topics import Topics, topic_specs
 from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
@@ -114,11 +114,21 @@ async def _create(settings: Settings) -> dict[str, str]:
 
 @main.command()
 def settings() -> None:
-    """List every setting with its value and meaning; secrets are masked."""
+    """List every setting with its value and meaning. Secrets are masked.
+
+    Unknown NEARDUP_* variables of the environment come last. Exit code 1 if one of them is a misspelt setting: every
+    other command refuses to start then.
+    """
     table = Table("variable", "value", "meaning", box=None, pad_edge=False)
-    for variable, value, about in Settings.load().describe():
+    for variable, value, about in Settings.load(allow_unknown=True).describe():
         table.add_row(variable, value, about)
+    unknown = unknown_variables()
+    for each in unknown:
+        # The value is left out: it may be a password under a misspelt name.
+        table.add_row(each.name, "(unknown)", f"no setting; the closest one is {each.closest}")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
+    if misspelt := [each for each in unknown if each.misspelt]:
+        raise SettingsError("\n       ".join(map(str, misspelt)))
 
 
 for command in (

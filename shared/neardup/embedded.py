@@ -3,6 +3,7 @@
 The state directory makes the next run go on:
 
     <state>/embedded.json      how many pages were taken, by which settings, and what the user of this class noted
+    <state>/outputs.json       the output files of `neardup dedup`, written by that command
     <state>/<partition>/       what each stage keeps
     <state>/corpus/            the settled documents, for the offline pass
 

@@ -3,20 +3,26 @@
 The environment wins over the file, the file over a preset, a preset over the defaults. The file is named by
 `NEARDUP_SETTINGS` and has the same names in lower case, without the prefix. This is the only module that reads the
 environment; everything else is handed a `Settings`.
+
+A variable with the prefix that is no setting is never ignored silently: a misspelt setting is an error, anything else a
+warning. Exempt are `NEARDUP_TEST_*`, which configure the test suite, and the variables that Kubernetes sets for a
+Service whose name begins with `neardup-`.
 """
 
+import logging
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from neardup import presets
 from neardup.errors import SettingsError
+from neardup.unknown_variables import PREFIX, UnknownVariable, closest_name, find_unknown, is_misspelt
 
-PREFIX: Final = "NEARDUP_"
 FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
 PAIR_SOURCES: Final = ("shingles", "supers", "bands", "spots", "hamming", "psm")
 
@@ -247,15 +253,19 @@ class Settings:
         *,
         preset: str = presets.DEFAULT,
         other: Path | None = None,
+        allow_unknown: bool = False,
         **overrides: Any,
     ) -> "Settings":
         """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError.
 
-        `other` is a settings file that a user names on the spot: it wins over the environment.
+        `other` is a settings file that a user names on the spot: it wins over the environment. Unknown variables raise
+        if they look like a misspelt setting and are logged once otherwise; `allow_unknown` turns off both.
         """
         if preset not in presets.PRESETS:
             raise SettingsError(f"preset: expected one of {', '.join(presets.PRESETS)}, got {preset!r}")
         environ = os.environ if environ is None else environ
+        if not allow_unknown:
+            _report(unknown_variables(environ))
         read = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ)}
         named = _from_file(None if other is None else str(other))
         return cls(**{**presets.PRESETS[preset], **read, **named, **overrides})
@@ -277,11 +287,29 @@ def variable_of(name: str) -> str:
     return PREFIX + name.upper()
 
 
+def unknown_variables(environ: Mapping[str, str] | None = None) -> list[UnknownVariable]:
+    """Return the variables that seem to be meant for this program and are no settings, sorted by name."""
+    environ = os.environ if environ is None else environ
+    return find_unknown(environ, [variable_of(each.name) for each in fields(Settings)] + [FILE_VARIABLE])
+
+
+def _report(unknown: list[UnknownVariable]) -> None:
+    if misspelt := [str(each) for each in unknown if each.misspelt]:
+        raise SettingsError("; ".join(misspelt))
+    for each in unknown:
+        _warn(str(each))
+
+
+@cache
+def _warn(message: str) -> None:
+    """Log a warning, once per process."""
+    logging.getLogger(__name__).warning(message)
+
+
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     known = {variable_of(each.name): each for each in fields(Settings)}
     values = {}
     for variable, text in environ.items():
-        # NEARDUP_REQUIRE_REAL_BROKER and the like steer the tests, not the product.
         if variable in known:
             each = known[variable]
             values[each.name] = _parse(variable, each.metadata, text)
@@ -299,7 +327,9 @@ def _from_file(path: str | None) -> dict[str, Any]:
     values = {}
     for name, value in table.items():
         if name not in known:
-            raise SettingsError(f"{path}: no setting is called {name!r}; `neardup settings` lists them")
+            closest = closest_name(name, known)
+            hint = f", did you mean {closest!r}?" if is_misspelt(name, closest) else ""
+            raise SettingsError(f"{path}: no setting is called {name!r}{hint}; `neardup settings` lists them")
         text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
         values[name] = _parse(f"{path}: {name}", known[name].metadata, text)
     return values

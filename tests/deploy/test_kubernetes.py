@@ -143,6 +143,7 @@ def test_every_variable_is_a_setting_with_a_good_value(owner: Object) -> None:
 def test_no_pod_has_more_rights_than_it_needs(owner: Object) -> None:
     pod = pod_of(owner)
     assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False, "a Service called neardup-web would set NEARDUP_WEB_PORT"
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert str(pod["securityContext"]["runAsUser"]) == re.findall(r"--uid (\d+)", DOCKERFILE)[0]
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

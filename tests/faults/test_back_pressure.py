@@ -1,6 +1,6 @@
 """A crawler ten times faster than the services: the backlog stands in Kafka, not in memory, and is worked off.
 
-In `make test` for some seconds; `make faults` for two minutes (NEARDUP_FLOOD_SECONDS).
+In `make test` for some seconds; `make faults` for two minutes (NEARDUP_TEST_FLOOD_SECONDS).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tests.services.workers import Deployment, Worker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 
-SECONDS = float(os.environ.get("NEARDUP_FLOOD_SECONDS", "4"))
+SECONDS = float(os.environ.get("NEARDUP_TEST_FLOOD_SECONDS", "4"))
 RATE = 200.0
 """Pages a second."""
 TIMES = 10

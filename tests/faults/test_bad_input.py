@@ -25,7 +25,7 @@ from tests.test_readers import GOOD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 
-RECORDS = int(os.environ.get("NEARDUP_FUZZ_RECORDS", "600"))
+RECORDS = int(os.environ.get("NEARDUP_TEST_FUZZ_RECORDS", "600"))
 """On each topic. `make faults` sends 100,000."""
 
 

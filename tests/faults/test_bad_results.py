@@ -20,7 +20,7 @@ from tests.faults.results import record
 
 pytestmark = pytest.mark.faults
 
-ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("NEARDUP_TEST_FAULT_ROUNDS", "1"))
 CASES = 5 * ROUNDS
 OPTIONS = Options.of(Settings())
 Clusters = list[dict[str, Any]]

@@ -24,7 +24,7 @@ from tests.faults.results import record
 
 pytestmark = pytest.mark.faults
 
-ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("NEARDUP_TEST_FAULT_ROUNDS", "1"))
 CASES = 2 if ROUNDS == 1 else 3 * ROUNDS
 
 

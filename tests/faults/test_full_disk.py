@@ -15,7 +15,7 @@ from neardup.sample import sample_crawl
 from tests.services.test_stream import check, last_verdicts, send
 from tests.services.workers import BIN, Deployment, Worker
 
-ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("NEARDUP_TEST_FAULT_ROUNDS", "1"))
 
 pytestmark = [
     pytest.mark.kafka,

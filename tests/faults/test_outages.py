@@ -1,6 +1,6 @@
 """Things that end or stand still under a steady load: afterwards every verdict is as if nothing had.
 
-In `make test` some happen once; `make faults` does all of them over and over (NEARDUP_FAULT_ROUNDS).
+In `make test` some happen once; `make faults` does all of them over and over (NEARDUP_TEST_FAULT_ROUNDS).
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.faults,
 ]
 
-ROUNDS = int(os.environ.get("NEARDUP_FAULT_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("NEARDUP_TEST_FAULT_ROUNDS", "1"))
 
 # Killed workers are in `tests/services/test_stream.py`, too.
 IN_SHORT = [("a worker stopped, then kill -9 of the broker", 1, Outage.a_bad_day, 1)]

@@ -1,6 +1,6 @@
 """The engine on Spark finds what the engine on one machine finds.
 
-NEARDUP_SPARK_PAGES=20000 compares them on a longer crawl.
+NEARDUP_TEST_SPARK_PAGES=20000 compares them on a longer crawl.
 """
 
 import gc
@@ -46,7 +46,7 @@ pytestmark = [
 ]
 
 MASTER = "local[2]"
-PAGES = int(os.environ.get("NEARDUP_SPARK_PAGES", "1200"))
+PAGES = int(os.environ.get("NEARDUP_TEST_SPARK_PAGES", "1200"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -69,7 +69,9 @@ def test_its_verdicts_are_right(crawl: Path, whole: list[str]) -> None:
 
 def test_the_next_day_goes_on_with_the_state(crawl: Path, whole: list[str], tmp_path: Path) -> None:
     for day in ("monday", "tuesday", "tuesday"):  # what was taken is not taken again
-        done = neardup("dedup", crawl / f"{day}.jsonl", "--state", tmp_path / "state", "--out", tmp_path / "out.jsonl")
+        done = neardup(
+            "dedup", crawl / f"{day}.jsonl", "--state", tmp_path / "state", "--out", tmp_path / "out.jsonl", "--append"
+        )
         assert done.returncode == 0, done.stderr
     assert "0 pages" in done.stdout
     assert kinds(tmp_path / "out.jsonl") == whole
@@ -141,6 +143,7 @@ def test_standard_input_is_something_else_each_time(crawl: Path, whole: list[str
                 str(tmp_path / "state"),
                 "--out",
                 str(tmp_path / "out.jsonl"),
+                "--append",
             ],
             env=os.environ | {"NEARDUP_PROCESSES": "1"},
             input=(crawl / f"{day}.jsonl").read_bytes(),
@@ -164,3 +167,129 @@ def test_a_missing_input_is_one_clear_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_of_another_run_is_not_touched_unless_the_options_say_so(crawl: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    first, second = crawl / "monday.jsonl", crawl / "tuesday.jsonl"
+    assert neardup("dedup", first, "--out", out).returncode == 0
+    before = out.read_bytes()
+    refused = neardup("dedup", second, "--out", out)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"Error: {out}: expected no file or an empty one, got ")
+    assert "--append" in refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert out.read_bytes() == before
+    # Nor does a state that did not write it make it ours, or one whose run was completed.
+    state = ("--state", tmp_path / "state")
+    assert neardup("dedup", second, "--out", out, *state).returncode == 1
+    assert out.read_bytes() == before
+    assert neardup("dedup", second, "--out", out, "--append", *state).returncode == 0
+    assert out.read_bytes().startswith(before)
+    assert len(out.read_bytes().splitlines()) == 300
+    assert neardup("dedup", first, "--out", out, *state).returncode == 1
+    assert neardup("dedup", first, "--out", out, "--overwrite", *state).returncode == 0
+    assert len(out.read_bytes().splitlines()) == 200
+
+
+def test_a_file_of_dead_letters_of_another_run_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("not json\n")
+    letters = tmp_path / "letters.jsonl"
+    letters.write_text('{"mine": true}\n')
+    arguments = ("dedup", tmp_path / "in.jsonl", "--dead-letters", letters)
+    refused = neardup(*arguments)
+    assert refused.returncode == 1
+    assert f"{letters}: expected no file or an empty one" in refused.stderr
+    assert letters.read_text() == '{"mine": true}\n'
+    assert neardup(*arguments, "--append").returncode == 3
+    assert len(letters.read_text().splitlines()) == 2
+
+
+def test_output_options_that_would_destroy_something_are_refused(crawl: Path, tmp_path: Path) -> None:
+    pages, out = tmp_path / "pages.jsonl", tmp_path / "out.jsonl"
+    pages.write_bytes((crawl / "tuesday.jsonl").read_bytes())
+    for arguments, message in (
+        (("--out", pages, "--overwrite"), "expected an output file, got one of the inputs"),
+        (("--out", out, "--dead-letters", tmp_path / "x" / ".." / "out.jsonl"), "got the same"),
+        (("--out", out, "--append", "--overwrite"), "expected --append or --overwrite, got both"),
+    ):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        refused = neardup("dedup", pages, *arguments)
+        assert refused.returncode in (1, 2)
+        assert message in refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert pages.read_bytes() == (crawl / "tuesday.jsonl").read_bytes()
+
+
+def test_a_torn_last_line_is_not_added_to(crawl: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text('{"url": "https://a.exa')
+    refused = neardup("dedup", crawl / "tuesday.jsonl", "--out", out, "--append")
+    assert refused.returncode == 1
+    assert "got a last line without an end" in refused.stderr
+    assert out.read_text() == '{"url": "https://a.exa'
+
+
+def test_empty_files_pipes_and_devices_are_written_to(crawl: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.touch()
+    assert neardup("dedup", crawl / "tuesday.jsonl", "--out", out, "--dead-letters", "/dev/null").returncode == 0
+    assert len(out.read_bytes().splitlines()) == 100
+    done = neardup("dedup", crawl / "tuesday.jsonl", "--out", "/dev/stdout")
+    assert done.stdout.count('"verdict"') == 100, done.stderr
+
+
+@pytest.mark.parametrize("save_seconds", ["0", "3600"], ids=["after-some-saves", "before-the-first-save"])
+def test_a_killed_run_is_resumed_and_its_file_is_complete_with_no_torn_line(
+    crawl: Path, whole: list[str], tmp_path: Path, save_seconds: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    pages = (crawl / "pages.jsonl").read_bytes()
+    half = len(b"".join(pages.splitlines(keepends=True)[:280]))
+    # The second half comes only after the kill: the run is surely in the middle.
+    os.mkfifo(tmp_path / "pages.jsonl")
+    arguments = [str(BIN / "neardup"), "dedup", str(tmp_path / "pages.jsonl"), "--state", str(tmp_path / "state")]
+    arguments += ["--out", str(out), "--save-seconds", save_seconds]
+    process = subprocess.Popen(
+        arguments, env=os.environ | {"NEARDUP_PROCESSES": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    with (tmp_path / "pages.jsonl").open("wb", buffering=0) as pipe:
+        pipe.write(pages[:half])
+        deadline = time.monotonic() + 100
+        awaited, size = (out, 60_000) if save_seconds == "0" else (tmp_path / "state" / "outputs.json", 1)
+        while time.monotonic() < deadline and not (awaited.exists() and awaited.stat().st_size >= size):
+            time.sleep(0.05)
+        process.kill()
+        _, problems = process.communicate(timeout=30)
+    assert awaited.stat().st_size >= size, problems
+    with out.open("ab") as file:  # a block of the buffer, which ends anywhere
+        file.write(b'{"document": "0:0", "revision": 0, "verdict": "skipped"}\n{"url": "https://torn.exa')
+    (tmp_path / "pages.jsonl").unlink()
+    (tmp_path / "pages.jsonl").write_bytes(pages)
+    done = subprocess.run(
+        arguments, env=os.environ | {"NEARDUP_PROCESSES": "1"}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert kinds(out) == whole
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len({(line["document"], line["revision"]) for line in lines}) == len(lines)
+    # It is complete now.
+    assert subprocess.run(arguments, capture_output=True, timeout=60, check=False).returncode == 1
+
+
+def test_a_file_that_took_the_place_of_an_interrupted_run_s_is_not_cut(crawl: Path, tmp_path: Path) -> None:
+    out, state = tmp_path / "out.jsonl", tmp_path / "state"
+    arguments = ("dedup", crawl / "tuesday.jsonl", "--out", out, "--state", state)
+    assert neardup(*arguments).returncode == 0
+    record = json.loads((state / "outputs.json").read_text())
+    (state / "outputs.json").write_text(json.dumps(record | {"complete": False}))
+    out.rename(tmp_path / "moved.jsonl")
+    other = b"notes of mine\n" * 20_000
+    out.write_bytes(other)
+    refused = neardup(*arguments)
+    assert refused.returncode == 1
+    assert "bytes that the interrupted run wrote" in refused.stderr
+    assert out.read_bytes() == other
+    moved = neardup("dedup", crawl / "tuesday.jsonl", "--out", tmp_path / "new.jsonl", "--state", state)
+    assert moved.returncode == 0
+    assert f"the interrupted run wrote to {out}" in moved.stderr

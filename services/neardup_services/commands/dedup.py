@@ -1,9 +1,7 @@
 """`neardup dedup`: files in, verdicts out, with no broker."""
 
 import asyncio
-import contextlib
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -12,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 import orjson
@@ -29,6 +27,7 @@ from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.inputs.opening import STANDARD_INPUT
 from neardup.settings import Settings
 from neardup.summary import Tally
+from neardup_services.commands.output_files import STANDARD_OUTPUT, Existing, OutputFile, OutputFiles
 from neardup_services.commands.preset import preset_option
 
 CHUNK: Final = 256
@@ -40,12 +39,14 @@ EXIT_INTERRUPTED: Final = 130
 @click.command()
 @click.argument("inputs", nargs=-1, required=True)
 @click.option(
-    "--state", type=click.Path(path_type=Path), help="Directory that lets the next run go on; else none does."
+    "--state", type=click.Path(path_type=Path), help="Directory for state. Without it nothing is kept between runs."
 )
 @click.option(
     "--out", default="-", show_default=True, help="File for the verdicts, as JSON lines; - is standard output."
 )
 @click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
+@click.option("--append", is_flag=True, help="Add to output files that another run wrote.")
+@click.option("--overwrite", is_flag=True, help="Replace output files that another run wrote.")
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
 @preset_option
 @click.option("--again", is_flag=True, help="Take inputs that the state has already taken, too.")
@@ -56,6 +57,8 @@ def dedup(
     state: Path | None,
     out: str,
     letters: str | None,
+    append: bool,
+    overwrite: bool,
     url_prefix: str,
     preset: str,
     again: bool,
@@ -65,24 +68,35 @@ def dedup(
     """Find the duplicates among the pages of INPUTS: JSON lines, msgpack, WARC, Parquet, folders of HTML, - for stdin.
 
     Verdicts go to --out as they are reached; a later line for the same document replaces an earlier one. With --state
-    the next run compares with all pages of the runs before, and an interrupted one goes on where it was.
+    the next run compares with the pages of all earlier runs, and an interrupted run resumes and completes its output
+    files. Any other output file must be new or empty, unless --append or --overwrite is given.
 
     Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
     """
     collect_seldom()
     keep_freed_memory()
     settings = replace(Settings.load(preset=preset), verdict_format="json")
+    if append and overwrite:
+        raise click.UsageError("expected --append or --overwrite, got both")
+    existing = Existing.APPEND if append else Existing.OVERWRITE if overwrite else Existing.REFUSE
     sources = [open_input(name, url_prefix=url_prefix) for name in dict.fromkeys(inputs)]
+    for name in (out, letters):
+        if name is not None and name != STANDARD_OUTPUT and str(Path(name).resolve()) in map(_key, sources):
+            raise InputError(f"{name}: expected an output file, got one of the inputs")
     with ExitStack() as stack:
         directory = state or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         try:
-            # Appended to: after a crash some verdicts are said again, and none is lost.
-            verdicts = sys.stdout.buffer if out == "-" else stack.enter_context(Path(out).open("ab"))
-            rejects = stack.enter_context(Path(letters).open("a")) if letters else None
+            outputs = stack.enter_context(OutputFiles(directory, existing))
+            verdicts = outputs.open(out)
+            rejects = outputs.open(letters) if letters else None
         except OSError as error:
             raise click.ClickException(f"{error.filename}: cannot write: {error.strerror}") from error
+        for path in outputs.abandoned:
+            click.echo(f"the interrupted run wrote to {path}; the rest of its verdicts goes to {out}", err=True)
         progress = stack.enter_context(_progress())
-        run = Run(sources, directory, settings, verdicts, rejects, progress, save_seconds=save_seconds, again=again)
+        run = Run(
+            sources, directory, settings, outputs, verdicts, rejects, progress, save_seconds=save_seconds, again=again
+        )
         interrupted = asyncio.run(run.run())
     summary = run.tally.summary()
     seconds = time.monotonic() - run.started
@@ -106,8 +120,9 @@ class Run:
         sources: list[Source],
         state: Path,
         settings: Settings,
-        verdicts: IO[bytes],
-        rejects: IO[str] | None,
+        outputs: OutputFiles,
+        verdicts: OutputFile,
+        rejects: OutputFile | None,
         progress: Progress,
         *,
         save_seconds: float,
@@ -116,6 +131,7 @@ class Run:
         self.started = time.monotonic()
         self.tally = Tally(0)
         self._sources = sources
+        self._outputs = outputs
         self._verdicts = verdicts
         self._rejects = rejects
         self._progress = progress
@@ -133,6 +149,7 @@ class Run:
         async with self._stream:
             self.tally = Tally(self._stream.fed)
             sources = self._in_order()
+            self._outputs.start()
             sizes = [source.bytes_total for source in sources]
             total = None if None in sizes else sum(size or 0 for size in sizes)
             task = self._progress.add_task("pages", total=total, pages=0, rate="")
@@ -147,12 +164,13 @@ class Run:
                     await self._take(source, chunk)
                     self._show(task, sources)
                     if time.monotonic() - saved > self._save_seconds:
-                        await self._write_out()
+                        await self._note_outputs()
                         await self._stream.save(self._taken)
                         saved = time.monotonic()
-            await self._write_out()
+            await self._note_outputs()
             # What comes next on standard input is something else; only after a crash should it be the same again.
             await self._stream.finish({key: number for key, number in self._taken.items() if key != STANDARD_INPUT})
+            self._outputs.note(complete=not self._stop.is_set())
         return self._stop.is_set()
 
     def _in_order(self) -> list[Source]:
@@ -181,17 +199,13 @@ class Run:
             await self._stream.feed(pages)
         self._taken[_key(source)] = chunk[-1].number
 
-    async def _write_out(self) -> None:
-        """What the state says was told must have been: verdicts are on disk before it is saved."""
+    async def _note_outputs(self) -> None:
+        """Write every verdict that a save covers to disk before it."""
         await self._stream.rest()
-        for file in (self._verdicts, self._rejects):
-            if file is not None:
-                file.flush()
-                with contextlib.suppress(OSError):  # a pipe cannot be synced
-                    os.fsync(file.fileno())
+        self._outputs.note()
 
     def _told(self, value: bytes) -> None:
-        self._verdicts.write(value + b"\n")
+        self._verdicts.write(value)
         self.tally.told(orjson.loads(value))
 
     def _rejected(self, value: bytes) -> None:
@@ -203,7 +217,8 @@ class Run:
     def _reject(self, fields: dict[str, Any]) -> None:
         self.tally.rejected += 1
         if self._rejects is not None:
-            self._rejects.write(json.dumps(fields, ensure_ascii=False) + "\n")
+            # A file name may have bytes that are not UTF-8.
+            self._rejects.write(json.dumps(fields, ensure_ascii=False).encode(errors="backslashreplace"))
 
     def _show(self, task: Any, sources: list[Source]) -> None:
         seconds = time.monotonic() - self.started
