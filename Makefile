@@ -73,8 +73,7 @@ bench: $(VENV)/bench
 
 up: $(VENV)/stamp
 	$(BIN)/python deploy/stack.py up
-	$(BIN)/neardup sample --pages 2000 --format msgpack --out - | $(BIN)/neardup produce -
-	$(BIN)/neardup verdicts --count 2000 --summary
+	$(BIN)/neardup sample --pages 2000 --format msgpack --out - | $(BIN)/neardup produce - --wait
 
 down: $(VENV)/stamp
 	$(BIN)/python deploy/stack.py down
@@ -84,11 +83,12 @@ broker:
 
 # The lock files carry hashes and no address of any index. --universal: one file for every platform and Python.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-        --no-emit-index-url --no-emit-find-links pyproject.toml
+        --no-emit-index-url --no-emit-find-links
 lock:
-	$(LOCK) --group dev --output-file deploy/lock/dev.txt
-	$(LOCK) --group bench --constraint deploy/lock/dev.txt --output-file deploy/lock/bench.txt
-	$(LOCK) --group build --constraint deploy/lock/dev.txt --output-file deploy/lock/runtime.txt
+	$(LOCK) pyproject.toml --group dev --output-file deploy/lock/dev.txt
+	$(LOCK) pyproject.toml --group bench --constraint deploy/lock/dev.txt --output-file deploy/lock/bench.txt
+	$(LOCK) pyproject.toml --constraint deploy/lock/dev.txt --output-file deploy/lock/runtime.txt
+	$(LOCK) --group build --constraint deploy/lock/dev.txt --output-file deploy/lock/build.txt
 
 clean:
 	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis

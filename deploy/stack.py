@@ -11,10 +11,12 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -31,6 +33,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
 BROKER = ROOT / "deploy" / "kafka" / "broker.py"
+PASSWORD_FILE = ROOT / ".run" / "grafana.env"  # docker-compose.yml names it
+LEAST_COMPOSE = (2, 24)  # the first with env_file.required
 NEARDUP = Path(sys.executable).with_name("neardup")
 READY_SECONDS = 120.0
 ONE_SHOT_SECONDS = 600.0  # the first one may fetch Kafka
@@ -100,7 +104,7 @@ def translate(compose: Mapping[str, Any], data: Path, kafka_version: str | None 
         service = services[name]
         if _is_kafka(service):
             processes += _kafka(name, service, data, kafka_version or service["image"].rpartition(":")[2])
-        elif service["image"] == "neardup":
+        elif service["image"].startswith("neardup:"):
             processes.append(_neardup(name, service, data / name, addresses))
     return processes
 
@@ -234,18 +238,56 @@ def _tail(path: Path) -> str:
     return "".join(path.read_text(errors="replace").splitlines(keepends=True)[-30:])
 
 
-def _docker_runs() -> bool:
-    if shutil.which("docker") is None:
+def docker_runs() -> bool:
+    """Return whether a Docker engine answers. Raises StackError if its Compose is too old to read the file."""
+    if shutil.which("docker") is None or _output_of("docker", "info") is None:
         return False
-    commands = (["docker", "info"], ["docker", "compose", "version"])
-    return all(subprocess.run(each, capture_output=True, check=False).returncode == 0 for each in commands)
+    version = _output_of("docker", "compose", "version", "--short")
+    if version is None:
+        print("Docker runs, but `docker compose` is not installed: the stack runs as local processes", flush=True)
+        return False
+    found = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if found < LEAST_COMPOSE:
+        least = ".".join(map(str, LEAST_COMPOSE))
+        raise StackError(f"expected Docker Compose {least} or newer, got {version.strip()}: upgrade it")
+    return True
+
+
+def _output_of(*command: str) -> str | None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def keep_password(path: Path) -> None:
+    """Write a password for Grafana's user `admin` to a file that only its owner can read, unless there is one.
+
+    The container reads no file: Compose sets these variables in it. Raises StackError if others can read the file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), open(path, "x", opener=_for_owner_alone) as file:
+        file.write("# `docker compose up` sets these variables in the container of Grafana, whose user is `admin`.\n")
+        file.write("GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION=false\n")
+        file.write(f"GF_SECURITY_ADMIN_PASSWORD={secrets.token_urlsafe()}\n")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise StackError(
+            f"expected {path} with a password to be readable for its owner alone, got mode {mode:o}: "
+            f"delete it for a new password, or run chmod 600 {path}"
+        )
+
+
+def _for_owner_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _in_docker(command: str) -> int:
     arguments = {"up": ["up", "-d", "--build", "--wait"], "down": ["down"], "status": ["ps"]}[command]
-    # Nobody needs Grafana's password to look; whoever wants to log in sets it.
-    environment = {"GRAFANA_PASSWORD": secrets.token_urlsafe(), **os.environ}
-    return subprocess.run(["docker", "compose", "-f", COMPOSE, *arguments], env=environment, check=False).returncode
+    if command == "up":
+        keep_password(PASSWORD_FILE)
+    code = subprocess.run(["docker", "compose", "-f", COMPOSE, *arguments], check=False).returncode
+    if command == "up" and code == 0:
+        print(f"Grafana: http://127.0.0.1:3000, user admin, password in {os.path.relpath(PASSWORD_FILE)}", flush=True)
+    return code
 
 
 def main() -> None:
@@ -257,9 +299,10 @@ def main() -> None:
     options = parser.parse_args()
     compose = yaml.safe_load(COMPOSE.read_text())
     processes = translate(compose, options.data.resolve(), options.kafka_version)
-    if _docker_runs() and not any(each.pid() for each in processes):
-        sys.exit(_in_docker(options.command))
     try:
+        # Local processes that an earlier call started are managed as such, also where Docker was installed since.
+        if not any(each.pid() for each in processes) and docker_runs():
+            sys.exit(_in_docker(options.command))
         if options.command == "down":
             down(processes)
             return

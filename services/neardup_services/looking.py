@@ -17,13 +17,21 @@ def stop_by_signal() -> asyncio.Event:
 
 
 async def records(
-    log: Log, topic: str, prefix: str, stop: asyncio.Event, *, new: bool = False, follow: bool = False
+    log: Log,
+    topic: str,
+    prefix: str,
+    stop: asyncio.Event,
+    *,
+    new: bool = False,
+    follow: bool = False,
+    positioned: asyncio.Event | None = None,
 ) -> AsyncGenerator[Record, None]:
-    """The records of a topic.
+    """Yield the records of a topic.
 
-    Ends with `stop`, or, unless it follows, with the last record that was there at the start.
+    Ends with `stop`, or, unless it follows, with the last record that was there at the start. Sets `positioned` when
+    the start is fixed: with `new`, every record that is written after that is yielded.
     """
-    start = _Start(new)
+    start = _Start(new, positioned or asyncio.Event())
     # A group of its own that commits nothing.
     consumer = await log.consumer(topic, f"{prefix}.look-{uuid.uuid4().hex[:8]}", start)
     try:
@@ -39,12 +47,13 @@ async def records(
 
 
 class _Start(Listener):
-    """Reads from the oldest record, or from the next one; knows where the last one was at the start."""
+    """Reads from the oldest record or from the next one, and keeps the end of each partition at the start."""
 
-    def __init__(self, new: bool) -> None:
+    def __init__(self, new: bool, positioned: asyncio.Event) -> None:
         self.mine: list[Partition] = []
         self.positions: dict[Partition, int] = {}
         self._new = new
+        self._positioned = positioned
         self.ends: dict[Partition, int] = {}
 
     @property
@@ -53,12 +62,12 @@ class _Start(Listener):
         return bool(self.ends) and all(self.positions[each] >= end for each, end in self.ends.items())
 
     async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
-        """Go to the start."""
+        """Seek to the start, or, after the group had lost this member, to the next record to be read."""
         for partition, (first, end) in (await consumer.bounds(partitions)).items():
-            self.positions[partition] = end if self._new else first
-            self.ends[partition] = end
-            consumer.seek(partition, self.positions[partition])
+            self.ends.setdefault(partition, end)
+            consumer.seek(partition, self.positions.setdefault(partition, end if self._new else first))
         self.mine = list(partitions)
+        self._positioned.set()
 
     async def revoked(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
         """Nothing to save."""

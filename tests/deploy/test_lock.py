@@ -60,9 +60,15 @@ def test_what_is_no_pin_with_hashes_is_seen(line: str) -> None:
     assert unreviewed(line)
 
 
-def test_all_of_the_image_is_in_what_is_tested() -> None:
-    runtime, dev = ({*pins((ROOT / f"deploy/lock/{name}.txt").read_text())} for name in ("runtime", "dev"))
-    assert runtime <= dev
+@pytest.mark.parametrize("lock", ["runtime", "build"])
+def test_all_of_the_image_is_in_what_is_tested(lock: str) -> None:
+    of_image, dev = ({*pins((ROOT / f"deploy/lock/{name}.txt").read_text())} for name in (lock, "dev"))
+    assert of_image <= dev
+
+
+def test_the_image_has_no_build_tools() -> None:
+    runtime = {re.split(r"[\[=]", pin)[0] for pin in pins((ROOT / "deploy/lock/runtime.txt").read_text())}
+    assert not runtime & {"pip", "setuptools", "wheel", "hatchling", "editables"}
 
 
 def test_every_package_has_a_licence_that_may_be_used() -> None:

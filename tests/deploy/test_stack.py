@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def _worker(port: int, **more: Any) -> dict[str, Any]:
         "NEARDUP_LOG_FORMAT": "json",
     }
     ports = [f"127.0.0.1:{port}:6066"]
-    return {"image": "neardup", "command": ["worker", "any"], "environment": environment, "ports": ports, **more}
+    return {"image": "neardup:1.2.3", "command": ["worker", "any"], "environment": environment, "ports": ports, **more}
 
 
 def _compose() -> dict[str, Any]:
@@ -36,7 +37,7 @@ def _compose() -> dict[str, Any]:
             "second": _worker(7002, depends_on={"topics": {"condition": "service_completed_successfully"}}),
             "first": _worker(7001, depends_on=["topics"], stop_grace_period="45s"),
             "topics": {
-                "image": "neardup",
+                "image": "neardup:1.2.3",
                 "command": ["topics", "create"],
                 "environment": {"NEARDUP_BROKER": "kafka:9092"},
                 "depends_on": {"kafka": {"condition": "service_healthy"}},
@@ -160,3 +161,44 @@ def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
     stack.up([process])
     assert process.pid() not in (None, pid)
     stack.down([process])
+
+
+def test_the_password_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / ".run" / "grafana.env"
+    old = os.umask(0)  # the mode does not depend on it
+    try:
+        stack.keep_password(path)
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o600
+    first = path.read_text()
+    [password] = re.findall(r"^GF_SECURITY_ADMIN_PASSWORD=(\S{32,})$", first, re.MULTILINE)
+    stack.keep_password(path)
+    assert path.read_text() == first
+    stack.keep_password(tmp_path / "other.env")
+    assert password not in (tmp_path / "other.env").read_text()
+
+
+def test_a_password_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "grafana.env"
+    stack.keep_password(path)
+    path.chmod(0o644)
+    with pytest.raises(StackError, match=r"readable for its owner alone, got mode 644: .*chmod 600"):
+        stack.keep_password(path)
+
+
+@pytest.mark.parametrize(
+    ("version", "runs"), [("2.24.0", True), ("v2.26.1-4", True), ("5.1", True), ("2.23.3", False), ("1.29.2", False)]
+)
+def test_a_compose_that_cannot_read_the_file_is_refused(
+    version: str, runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho {version}\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    if runs:
+        assert stack.docker_runs()
+    else:
+        with pytest.raises(StackError, match=rf"Compose 2\.24 or newer, got {version}"):
+            stack.docker_runs()

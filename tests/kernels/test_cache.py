@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,48 @@ def _without_root_powers() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("root without setpriv can write everywhere")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+@contextmanager
+def _read_only(folder: Path) -> Iterator[None]:
+    directories = [folder, *(each for each in folder.rglob("*") if each.is_dir())]
+    for each in directories:
+        each.chmod(0o500)
+    yield
+    for each in directories:
+        each.chmod(0o700)
+
+
+FOLDER = "from neardup.kernels import cache; print(cache.folder())"
+
+
+def test_links_to_one_build_of_a_read_only_cache_are_not_used_with_the_next_build(tmp_path: Path) -> None:
+    """Numba numbers the files of a function in the order in which they were compiled, which differs between builds."""
+    package, built, home = Path(next(iter(neardup.__path__))), tmp_path / "built", tmp_path / "home"
+    prefix = [*_without_root_powers(), "env", f"XDG_CACHE_HOME={home}"]
+    (built / f"kernels-{cache.digest()}").mkdir(parents=True)
+    file = built / f"kernels-{cache.digest()}" / "f.nbi"
+    used = []
+    for content in ("first", "first", "second build"):
+        if not file.exists() or file.read_text() != content:
+            file.write_text(content)
+        with _read_only(built):
+            used.append(Path(_run(FOLDER, package, built, *prefix).strip()))
+        assert (used[-1] / "f.nbi").readlink() == file
+    assert used[0] == used[1] != used[2]
+    assert all(each.is_relative_to(home) for each in used)
+
+
+def test_the_lock_of_a_read_only_cache_is_not_linked(tmp_path: Path) -> None:
+    package, built, home = Path(next(iter(neardup.__path__))), tmp_path / "built", tmp_path / "home"
+    lock = built / f"kernels-{cache.digest()}" / cache.LOCK
+    lock.parent.mkdir(parents=True)
+    lock.touch(0o444)
+    with _read_only(built):
+        prefix = [*_without_root_powers(), "env", f"XDG_CACHE_HOME={home}"]
+        used = Path(_run(FOLDER, package, built, *prefix).strip())
+    assert used.is_relative_to(home)
+    assert not (used / cache.LOCK).is_symlink()
 
 
 @pytest.mark.parametrize("variant", ["filled", "empty"])

@@ -102,7 +102,8 @@ def folder() -> Path:
     name = _PREFIX + digest()
     read_only = None
     for base in _bases():
-        path = base / name
+        # Numba numbers the files of a function, so links to different builds of a folder must not be mixed.
+        path = base / (name if read_only is None else f"{name}-{_identity(read_only)}")
         try:
             is_new = not path.exists()
             path.mkdir(parents=True, exist_ok=True)
@@ -125,7 +126,7 @@ def folder() -> Path:
 def prune(base: Path) -> list[Path]:
     """Remove folders of other digests that were not used for a week, except for the most recent; return them."""
     own = _PREFIX + digest()
-    others = [each for each in base.glob(_PREFIX + "*") if each.name != own and each.is_dir()]
+    others = [each for each in base.glob(_PREFIX + "*") if not each.name.startswith(own) and each.is_dir()]
     dated = sorted(((_last_used(each), each) for each in others), reverse=True)
     removed = [each for used, each in dated[_KEPT_FOLDERS:] if time.time() - used > _UNUSED_SECONDS]
     for each in removed:
@@ -154,6 +155,13 @@ def _is_private(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _identity(folder: Path) -> str:
+    """Return a digest that changes when a folder is filled again, as by another build of an image."""
+    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    found = [f"{each.relative_to(folder)} {each.stat().st_size} {each.stat().st_mtime_ns}" for each in files]
+    return hashlib.sha256("\0".join(found).encode()).hexdigest()[:8]
 
 
 def _link_files(source: Path, target: Path) -> None:
