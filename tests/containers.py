@@ -92,12 +92,14 @@ class ContainerCluster(kafka.Cluster):
 
     def __exit__(self, *_: object) -> None:
         """Remove the containers with their data, and the network."""
-        for node in self.nodes:
-            if container := self._containers.get(node.id):
-                node.directory.mkdir(parents=True, exist_ok=True)
-                node.log.write_text(self.logged(node))
-                container.get_docker_client().client.close()
-        self._remover.communicate()
+        try:
+            for node in self.nodes:
+                if container := self._containers.get(node.id):
+                    node.directory.mkdir(parents=True, exist_ok=True)
+                    node.log.write_text(self.logged(node))
+                    container.get_docker_client().client.close()
+        finally:
+            self._remover.communicate()
         if self._remover.returncode:
             raise kafka.BrokerError(f"the containers with the label {LABEL}={self._label} could not be removed")
 
