@@ -1,6 +1,7 @@
 """Runners between two topics of a log, for the tests of what a runner does."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -42,7 +43,10 @@ class Place:
         return self.stages[-1]
 
     def runner(
-        self, make_stage: Callable[[Partition], Stage] | None = None, settings: Settings | None = None
+        self,
+        make_stage: Callable[[Partition], Stage] | None = None,
+        settings: Settings | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> Runner:
         return Runner(
             log=self.log,
@@ -51,6 +55,7 @@ class Place:
             make_stage=make_stage or self.stage,
             settings=settings or self.settings,
             dead_letter_topic=self.letters,
+            clock=clock,
         )
 
     async def feed(self, count: int, partitions: int = 2, start: int = 0, size: int = 0) -> None:

@@ -60,6 +60,25 @@ def test_gauges_of_a_partition_end_with_its_stage(tmp_path: Path) -> None:
     assert REGISTRY.get_sample_value("neardup_slice_keys", {"partition": "0", "table": "simhash"}) is None
 
 
+def test_gauges_of_a_partition_without_traffic_are_there_after_a_restart(tmp_path: Path) -> None:
+    before = Wired(SETTINGS, tmp_path)
+    before.take([page(0, text_of(1)), page(1, text_of(1)), page(2, text_of(2))])
+    names = ("slice_bytes", "slice_runs", "directory_documents", "pending_documents", "pending_batches",
+             "oldest_pending_seconds")  # fmt: skip
+    labels = [(f"neardup_{name}", {"partition": "0"}) for name in names]
+    labels.append(("neardup_slice_keys", {"partition": "0", "table": "simhash"}))
+    expected = [REGISTRY.get_sample_value(*each) for each in labels]
+    before.save()
+    before.close()
+    after = Wired(SETTINGS, tmp_path)
+    assert [REGISTRY.get_sample_value(*each) for each in labels] == expected
+    assert value("neardup_directory_documents", partition="0") == 3
+    assert value("neardup_slice_keys", partition="0", table="simhash") == 2
+    assert value("neardup_owner_cache_bytes", partition="0") > 0
+    after.close()
+    assert [REGISTRY.get_sample_value(*each) for each in labels] == [None] * len(labels)
+
+
 @pytest.mark.parametrize("service", SERVICES)
 async def test_counters_that_alerts_watch_begin_at_zero(service: str, tmp_path: Path) -> None:
     make_runner(service, Settings(state=tmp_path), MemoryLog())

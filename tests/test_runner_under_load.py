@@ -3,15 +3,16 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from neardup.errors import SendFailed
-from neardup.log import Output, Record, TopicSpec
-from neardup.log.memory import MemoryLog
+from neardup.log import Listener, Output, Partition, Record, TopicSpec
+from neardup.log.memory import MemoryConsumer, MemoryLog
 from neardup.runner import Phase
 from neardup.stage import Waves
 from tests.runners import Place, running, until
@@ -225,6 +226,76 @@ async def test_readiness_fails_when_a_partition_with_lag_stands_still(memory: Pl
         go_on.set()
         await until(lambda: runner.not_ready() is None, seconds=5)
     assert runner.not_ready() == "stopped"
+
+
+class Clock:
+    """Monotonic seconds that pass as the test wants."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+class SilentLog(MemoryLog):
+    """Answers queries for offsets only while the test allows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def consumer(
+        self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
+    ) -> MemoryConsumer:
+        consumer = await super().consumer(topic, group, listener)
+        query = consumer.bounds
+
+        async def bounds(partitions: Collection[Partition]) -> Mapping[Partition, tuple[int, int]]:
+            await self.answers.wait()
+            return await query(partitions)
+
+        consumer.bounds = bounds  # type: ignore[method-assign]
+        return consumer
+
+
+@pytest.mark.parametrize("runners", [1, 3], ids=["with partitions", "one without partitions"])
+async def test_readiness_fails_while_the_log_does_not_answer(runners: int, tmp_path: Path) -> None:
+    log, clock = SilentLog(), Clock()
+    place = await Place.made(log, tmp_path / "state")
+    made = [place.runner(clock=clock) for _ in range(runners)]
+    async with running(*made):
+        await until(lambda: all(each.not_ready() is None for each in made))
+        assert sum(not each.assignment for each in made) == max(0, runners - 2)
+        log.answers.clear()
+        await asyncio.sleep(0.5)
+        clock.ahead += 11
+        assert all(str(each.not_ready()).startswith("no contact with the broker for 1") for each in made)
+        log.answers.set()
+        await until(lambda: all(each.not_ready() is None for each in made), seconds=5)
+
+
+async def test_an_outage_does_not_count_as_lack_of_progress(tmp_path: Path) -> None:
+    log, clock, go_on = SilentLog(), Clock(), threading.Event()
+    place = await Place.made(log, tmp_path / "state")
+    settings = replace(place.settings, stuck_seconds=30)
+    runner = place.runner(lambda _: Copier(place.target, lambda _: void(go_on.wait(20))), settings, clock=clock)
+    async with running(runner):
+        await place.feed(10, partitions=1)
+        await until(lambda: REGISTRY.get_sample_value("neardup_lag_records", lag_of(place)) == 10, seconds=5)
+        log.answers.clear()
+        await asyncio.sleep(2.5)
+        clock.ahead += 100
+        assert str(runner.not_ready()).startswith("no contact")
+        log.answers.set()
+        await until(lambda: not str(runner.not_ready()).startswith("no contact"), seconds=5)
+        assert runner.not_ready() is None
+        go_on.set()
+
+
+def lag_of(place: Place) -> dict[str, str]:
+    return {"stage": f"copiers-{place.source}", "partition": "0"}
 
 
 async def test_a_stop_is_quick_under_load(memory: Place) -> None:

@@ -1,7 +1,9 @@
+import logging
+
 import pytest
 
 from neardup.log import Partition
-from neardup.watchdog import Watchdog
+from neardup.watchdog import BrokerContact, Watchdog
 
 A = Partition("pages", 0)
 B = Partition("pages", 1)
@@ -117,3 +119,41 @@ def test_forgetting_what_was_never_seen_is_harmless(watchdog: Watchdog) -> None:
     watchdog.observe(A, 0, 0)
     watchdog.forget(B)
     assert watchdog.stuck() == []
+
+
+def test_the_broker_is_silent_ten_seconds_after_its_last_answer(clock: Clock) -> None:
+    contact = BrokerContact(clock)
+    clock.now += 10
+    assert contact.silence() is None
+    clock.now += 1
+    assert contact.silence() == 11
+    assert contact.answered()
+    assert contact.silence() is None
+    assert not contact.answered()
+
+
+def test_an_outage_is_one_line_in_ten_seconds_and_one_at_its_end(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "neardup.watchdog")
+    contact = BrokerContact(clock)
+    for _ in range(40):
+        clock.now += 1
+        contact.report()
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        f"no contact with the broker for {seconds} s" for seconds in (11, 21, 31)
+    ]
+    caplog.clear()
+    contact.answered()
+    contact.answered()
+    contact.report()
+    assert caplog.messages == ["contact with the broker is restored after 40 s"]
+
+
+def test_a_short_silence_is_not_logged(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "neardup.watchdog")
+    contact = BrokerContact(clock)
+    clock.now += 10
+    contact.report()
+    assert not contact.answered()
+    assert caplog.messages == []

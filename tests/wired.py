@@ -79,6 +79,11 @@ class Wired:
         """What each shard partition holds."""
         return [len(stage._holder) for stage in self._stages.values() if isinstance(stage, Shard)]
 
+    def save(self) -> None:
+        """Checkpoint every stage."""
+        for stage in self._stages.values():
+            stage.checkpoint()
+
     def close(self) -> None:
         for stage in self._stages.values():
             stage.close()

@@ -1,12 +1,19 @@
-"""Log lines: text for people, one JSON object a line for machines."""
+"""Log lines: text for people, one JSON object per line for machines."""
 
 import json
 import logging
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from neardup.errors import NeardupError
 from neardup.settings import Settings
+
+KAFKA_CLIENT: Final = "aiokafka"
+REPEAT_SECONDS: Final = 30.0
+"""Interval between two log lines of the Kafka client with the same message. It retries about ten times per second."""
+_MOST_MESSAGES: Final = 256
 
 
 class JsonFormatter(logging.Formatter):
@@ -33,6 +40,36 @@ class OneLine(logging.Filter):
         return True
 
 
+class RateLimit(logging.Filter):
+    """Pass each message of the Kafka client at most once per interval, with the number of those left out.
+
+    Two records have the same message if they differ only in their arguments. Records of other loggers always pass.
+    """
+
+    def __init__(self, seconds: float = REPEAT_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._clock = clock
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        """Per logger and message: when it passed last, and how many were left out since."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] != KAFKA_CLIENT:
+            return True
+        key, now = (record.name, str(record.msg)), self._clock()
+        passed, left_out = self._seen.pop(key, (None, 0))
+        if passed is not None and now - passed < self._seconds:
+            self._seen[key] = passed, left_out + 1
+            return False
+        if len(self._seen) >= _MOST_MESSAGES:
+            # Messages that are formatted before they are logged are all different.
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = now, 0
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} (and {left_out} more like this)", None
+        return True
+
+
 def logging_config(settings: Settings) -> dict[str, Any]:
     """For logging.config.dictConfig; everything goes to standard error."""
     formatters: dict[str, Any] = {
@@ -43,19 +80,19 @@ def logging_config(settings: Settings) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": formatters,
-        "filters": {"one-line": {"()": OneLine}},
+        "filters": {"one-line": {"()": OneLine}, "rate-limit": {"()": RateLimit}},
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": settings.log_format,
-                "filters": ["one-line"],
+                "filters": ["rate-limit", "one-line"],
                 "stream": "ext://sys.stderr",
             }
         },
         "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
         "loggers": {
-            # The runner says once, and with more sense, what the Kafka client says many times.
-            "aiokafka": {"level": "WARNING"},
+            # The runner reports an outage itself. The rate limit keeps one line per cause of the Kafka client's.
+            KAFKA_CLIENT: {"level": "WARNING"},
             "aiokafka.cluster": {"level": "CRITICAL"},
             "aiokafka.consumer.group_coordinator": {"level": "CRITICAL"},
             "faust": {"level": "WARNING"},

@@ -106,6 +106,9 @@ class Aggregator(Stage):
         except StateError:
             self._store.close()
             raise
+        # A partition without traffic reports its size, too.
+        self._measure_state()
+        self._measure_cache()
         return self._next
 
     def _loaded(self) -> Owner:
@@ -149,9 +152,7 @@ class Aggregator(Stage):
         self._owner.directory.flush()
         self._owner.joins.flush()
         self._owner.canaries.flush()
-        # Here, because RocksDB takes longer to say it than a small batch takes.
-        cached = self._owner.directory.cached_bytes + self._store.cached_bytes
-        metrics.OWNER_CACHE_BYTES.labels(str(self._partition)).set(cached)
+        self._measure_cache()
         offset, write = self._next, self._store.freeze(self._next)
 
         def save() -> int:
@@ -231,9 +232,17 @@ class Aggregator(Stage):
         metrics.PAGE_BYTES.inc(sum(told.document.size for told in outbox.told if told.revision == 0))
         # A page becomes a duplicate at most once.
         metrics.DUPLICATE_BYTES.inc(sum(told.document.size for told in outbox.told if told.kind is Kind.DUPLICATE))
+        self._measure_state()
+
+    def _measure_state(self) -> None:
         joins, partition = self._owner.joins, str(self._partition)
         metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
         metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
         oldest = joins.oldest()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
+
+    def _measure_cache(self) -> None:
+        """Separate from `_measure_state`, because RocksDB takes longer to answer than a small batch takes."""
+        cached = self._owner.directory.cached_bytes + self._store.cached_bytes
+        metrics.OWNER_CACHE_BYTES.labels(str(self._partition)).set(cached)

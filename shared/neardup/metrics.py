@@ -62,6 +62,9 @@ LAG = Gauge(
     "neardup_lag_records", "Records after the last processed one, per assigned partition.", ["stage", "partition"]
 )
 STUCK = Gauge("neardup_stuck_partitions", "Assigned partitions with lag and no progress for too long.", ["stage"])
+BROKER_CONTACT_TIME = Gauge(
+    "neardup_broker_contact_timestamp_seconds", "Time of the last answer from the broker to this worker.", ["stage"]
+)
 VERDICTS = Counter("neardup_verdicts_total", "Verdicts emitted, revisions included.", ["verdict", "relation"])
 VERDICT_SECONDS = Histogram(
     "neardup_page_to_verdict_seconds",

@@ -29,7 +29,7 @@ from neardup.log import Consumer, Listener, Log, Partition
 from neardup.partition_worker import Given, PartitionWorker
 from neardup.settings import Settings
 from neardup.stage import Stage, using_state
-from neardup.watchdog import Watchdog
+from neardup.watchdog import BrokerContact, Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class Runner(Listener):
         self._dead_letter_topic = dead_letter_topic
         self._patience = patience
         self._watchdog = Watchdog(settings.stuck_seconds, clock)
+        self._contact = BrokerContact(clock)
         self._workers: dict[Partition, PartitionWorker] = {}
         self._resting: dict[Partition, tuple[Stage, int]] = {}
         self._assignments = 0
@@ -91,14 +92,18 @@ class Runner(Listener):
         self._consumer = await self._log.consumer(
             self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
         )
-        watching = asyncio.create_task(self._watch())
+        self._contact.answered()
+        watching = [asyncio.create_task(self._watch_offsets()), asyncio.create_task(self._watch_contact())]
+        for task in watching:
+            task.add_done_callback(self._ended)
         try:
             while not self._stopping.is_set():
                 await self._step()
         except BaseException as error:
             self._fail(error)
-        watching.cancel()
-        await asyncio.wait([watching])
+        for task in watching:
+            task.cancel()
+        await asyncio.wait(watching)
         await self._shut_down()
         if self._error is not None:
             raise self._error
@@ -112,7 +117,10 @@ class Runner(Listener):
         self._fail(LogError("abandoned"))
 
     def not_ready(self) -> str | None:
-        """Why this worker should not be counted on now, or None."""
+        """Return the reason why this worker cannot do its work now, or None."""
+        ended = self.phase in (Phase.STOPPED, Phase.FAILED)
+        if not ended and (silence := self._contact.silence()) is not None:
+            return f"no contact with the broker for {silence:.0f} s"
         if self.phase is not Phase.RUNNING:
             return str(self.phase)
         if stuck := self._watchdog.stuck():
@@ -158,6 +166,8 @@ class Runner(Listener):
                 commit=self._commit,
                 failed=self._fail,
             )
+            # Nothing after `offset` is saved and nothing is processed: a restart would repeat nothing.
+            metrics.REPLAY.labels(self._stage_name, str(partition.partition)).set(0)
         self._assignments += 1
         self.phase = Phase.RUNNING
         metrics.REBALANCES.labels(self._stage_name).inc()
@@ -264,20 +274,41 @@ class Runner(Listener):
             # Harmless: the next owner repeats a little.
             logger.warning("offset %d of %s was not committed: %s", offset, partition, error)
 
-    async def _watch(self) -> None:
+    async def _watch_offsets(self) -> None:
+        """Query the log for its offsets, which measures lag and proves contact with the broker.
+
+        The query waits for as long as the broker is away. It is not cancelled before: a cancelled request would
+        leave its connection in an unknown state.
+        """
         while True:
             await asyncio.sleep(min(_WATCH_SECONDS, self._settings.stuck_seconds / 4))
+            # A worker without partitions needs a broker, too: it must be able to take over at any time.
+            partitions = list(self._workers) or [Partition(self._topic, 0)]
             try:
-                bounds = await self._consumer.bounds(list(self._workers))
+                bounds = await self._consumer.bounds(partitions)
             except LogError as error:
                 logger.warning("lag is unknown: %s", error)
                 continue
+            if self._contact.answered():
+                # No partition could make progress during the outage.
+                for partition in self._workers:
+                    self._watchdog.forget(partition)
+            metrics.BROKER_CONTACT_TIME.labels(self._stage_name).set_to_current_time()
             for partition, (_, end) in bounds.items():
                 if (worker := self._workers.get(partition)) is not None:
                     self._watchdog.observe(partition, worker.done, end)
                     lag = max(end - worker.done, 0)
                     metrics.LAG.labels(self._stage_name, str(partition.partition)).set(lag)
             metrics.STUCK.labels(self._stage_name).set(len(self._watchdog.stuck()))
+
+    async def _watch_contact(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            self._contact.report()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         if self._error is None:

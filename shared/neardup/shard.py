@@ -72,6 +72,8 @@ class Shard(Stage):
         if self._path.exists():
             self._next = self._saved = self._holder.load(self._path)
             self._keys_saved = len(self._holder)
+        # A partition without traffic reports its size, too.
+        self._holder.measure()
         return self._next
 
     def process(self, records: Sequence[Record]) -> Waves:

@@ -273,6 +273,23 @@ async def test_bounds_are_the_oldest_and_the_next_offset(log: Log, topic: str) -
     await consumer.close()
 
 
+@pytest.mark.real_broker
+async def test_bounds_are_those_of_the_log_now_and_need_no_assignment(log: Log, topic: str) -> None:
+    first, mine = await join(log, topic)
+    second, yours = await join(log, topic)
+    await asyncio.gather(
+        poll_until(first, mine, lambda: len(mine.mine) == 2),
+        poll_until(second, yours, lambda: len(yours.mine) == 2),
+    )
+    for count in (1, 2, 3):
+        await log.send([Output(topic, number, None, b"value") for number in range(4)])
+        for consumer in (first, second):
+            bounds = await consumer.bounds([Partition(topic, number) for number in range(4)])
+            assert set(bounds.values()) == {(0, count)}
+    await first.close()
+    await second.close()
+
+
 async def test_an_error_in_the_listener_reaches_the_poller(log: Log, topic: str) -> None:
     class Broken(Recorder):
         async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:

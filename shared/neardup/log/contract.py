@@ -90,7 +90,10 @@ class Listener(ABC):
 
 
 class Consumer(ABC):
-    """One member of a group, reading one topic. Not safe for use by several tasks, but for `close`."""
+    """One member of a group, reading one topic.
+
+    `poll` and `seek` are for one task. The other methods are safe to call from other tasks meanwhile.
+    """
 
     @abstractmethod
     async def poll(
@@ -117,7 +120,11 @@ class Consumer(ABC):
 
     @abstractmethod
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, tuple[int, int]]:
-        """(oldest offset, next offset to be written) of each."""
+        """Return (oldest offset, next offset to be written) of each partition, whether it is assigned or not.
+
+        Queries the log on every call, never a cache, so that an answer proves that the log can be reached. Waits while
+        the log cannot be reached; raises LogError when a request times out. Safe to call while `poll` runs.
+        """
 
     @abstractmethod
     async def close(self) -> None:
