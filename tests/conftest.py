@@ -41,6 +41,10 @@ class Brokers:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for about in sorted(_brokers):
             terminalreporter.write_line(f"broker: {about}")
+        for report in terminalreporter.getreports("passed"):
+            for name, value in report.user_properties:
+                if name == "measured" and report.when == "call":
+                    terminalreporter.write_line(f"measured: {value}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
