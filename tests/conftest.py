@@ -11,8 +11,8 @@ from neardup.log import Log
 from neardup.log.kafka import KafkaLog
 from neardup.log.memory import MemoryLog
 from neardup.settings import Settings
-from tests.brokers import FoundBroker, find_broker
 from tests.services.workers import Deployment
+from tests.support.brokers import FoundBroker, find_broker
 
 hypothesis_settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis_settings.load_profile("default")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from neardup import dead_letters
-from neardup.deployment import SERVICES, make_runner
+from neardup.deployment.deployment import SERVICES, make_runner
 from neardup.log import Log, Output
+from neardup.messages import dead_letters
+from neardup.messages.topics import Topics, topic_specs
 from neardup.settings import Settings
-from neardup.topics import Topics, topic_specs
 from tests.log.test_contract import Recorder, join, read
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from neardup.deployment import SERVICES, make_runner
+from neardup.deployment.deployment import SERVICES, make_runner
 from neardup.errors import record_reasons
 from neardup.log.memory import MemoryLog
 from neardup.settings import Settings
-from tests.documents import page, text_of
-from tests.wired import Wired
+from tests.support.documents import page, text_of
+from tests.support.wired import Wired
 
 SETTINGS = Settings(prefix="t", owners=1, tables=4, bands="3x4")
 

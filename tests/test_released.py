@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from neardup.deployment import Deployment, make_runner
+from neardup.deployment.deployment import Deployment, make_runner
 from neardup.log.memory import MemoryLog
-from neardup.runner import Runner
+from neardup.messages.topics import topic_specs
+from neardup.runtime.runner import Runner
+from neardup.runtime.stage import Stage
 from neardup.settings import Settings
-from neardup.stage import Stage
-from neardup.topics import topic_specs
-from tests.simulate import simulate
+from tests.simulation.simulate import simulate
 
 BLOCKS_A_ROUND = 150
 """Of Python's memory, for what warms up late; a stage that stays is some thousands."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from neardup.deployment.planning import plan_of
 from neardup.errors import SettingsError
-from neardup.planning import plan_of
 from neardup.presets import PRESETS
 from neardup.settings import FILE_VARIABLE, Settings, unknown_variables, variable_of
 from neardup_services.cli import main

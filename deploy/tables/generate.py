@@ -1,6 +1,6 @@
 """Writes the frozen tables that reading and tokenizing use: what characters are and become, and what &names; mean.
 
-    python deploy/tables/generate.py shared/neardup/character_tables.npz
+    python deploy/tables/generate.py shared/neardup/text/unicode_tables.npz
 
 The tables are frozen so that tokens are the same on every machine, whatever Unicode version its Python knows. Running
 this again under a newer Python changes tokens: the Unicode version is part of the signature version.

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 import neardup
-from neardup.deployment import SERVICES
+from neardup.deployment.deployment import SERVICES
 from neardup.errors import NeardupError, SettingsError
-from neardup.freed_memory import keep_freed_memory
-from neardup.garbage import collect_seldom
 from neardup.log.kafka import KafkaLog
+from neardup.messages.topics import Topics, topic_specs
+from neardup.runtime.freed_memory import keep_freed_memory
+from neardup.runtime.garbage import collect_seldom
 from neardup.settings import Settings, unknown_variables
-from neardup.topics import Topics, topic_specs
 from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
 from neardup_services.commands.dedup import dedup
@@ -70,8 +70,8 @@ def worker(name: str) -> None:
     import faust  # slow to import, and only needed here
     import uvloop
 
-    from neardup_services.app import make_app
-    from neardup_services.logs import logging_config
+    from neardup_services.worker.faust_app import make_app
+    from neardup_services.worker.logs import logging_config
 
     settings = Settings.load()
     # Faust runs on the loop of the thread.

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Final, Self
 
-from neardup import dead_letters
 from neardup.log import Log, Record
+from neardup.messages import dead_letters
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup.topics import Topics
-from neardup.verdict import read_verdict
-from neardup_services.looking import records
+from neardup_services.topic_reader import records
 from neardup_services.verdict_counts import VerdictCounts
 
 PRODUCER_HEADER: Final = "neardup-producer"

@@ -1,6 +1,6 @@
 """neardup: tells a web crawler whether the page it just fetched is new, a copy, a near-duplicate or contained."""
 
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.errors import NeardupError
 from neardup.settings import Settings
 from neardup.types import DocumentId, Kind, Page, PageRef, Relation, Verdict

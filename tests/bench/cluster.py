@@ -23,13 +23,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from neardup.bands import Filter
-from neardup.offline.corpus import Corpus
+from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.options import Options
-from neardup.offline.recluster import recluster, source_directory
-from neardup.offline.report import Report
-from neardup.offline.sources import make_source
-from neardup.offline.spark import recluster_spark
+from neardup.offline.pairs.sources import make_source
+from neardup.offline.passes.recluster import recluster, source_directory
+from neardup.offline.report.report import Report
+from neardup.offline.spark.engine import recluster_spark
+from neardup.signatures.bands import Filter
 from tests.bench import cluster_peers, made_corpus
 from tests.bench.made_corpus import SIGNATURE
 from tests.bench.result import Result

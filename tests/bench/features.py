@@ -21,12 +21,12 @@ from datasketch import MinHash
 from rensa import RMinHash
 from selectolax.lexbor import LexborHTMLParser
 
-from neardup.features import FeatureChoices, features_of
-from neardup.fingerprint import fingerprint_of
-from neardup.kernels.shingling import ngrams
-from neardup.signature import Signatures
-from neardup.sketch import mips_of
-from neardup.tokens import tokens_of, tokens_of_text
+from neardup.kernels.signatures.shingling import ngrams
+from neardup.signatures.features import FeatureChoices, features_of
+from neardup.signatures.fingerprint import fingerprint_of
+from neardup.signatures.signature import Signatures
+from neardup.signatures.sketch import mips_of
+from neardup.text.tokens import tokens_of, tokens_of_text
 from neardup.types import Page
 from tests.bench.result import Result
 

@@ -15,20 +15,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.batch import BatchSearch
-from neardup.buckets import BucketTable
-from neardup.chart import Series, svg_of
-from neardup.codecs import Codec, make_builder
-from neardup.design import Design, longest_leading
-from neardup.flip_model import FlipModel
-from neardup.freed_memory import keep_freed_memory
-from neardup.kernels.huffman import code_lengths, count_positions
-from neardup.lookup import Found, Lookup
-from neardup.psm import Psm
-from neardup.runs import Run
-from neardup.simulated import copies, fingerprints_of, pages
-from neardup.slice import Slice
-from neardup.table import Table
+from neardup.evaluation.svg_chart import Series, svg_of
+from neardup.index.batch.search import BatchSearch
+from neardup.index.buckets.table import BucketTable
+from neardup.index.lsm.lookup import Found, Lookup
+from neardup.index.plan.design import Design, longest_leading
+from neardup.index.plan.table import Table
+from neardup.index.psm.flip_model import FlipModel
+from neardup.index.psm.search import Psm
+from neardup.index.psm.simulated_weights import copies, fingerprints_of, pages
+from neardup.index.slices.codecs import Codec, make_builder
+from neardup.index.slices.runs import Run
+from neardup.index.slices.slice import Slice
+from neardup.kernels.index.huffman import code_lengths, count_positions
+from neardup.runtime.freed_memory import keep_freed_memory
 from tests.bench.result import Result
 
 ROUNDS = 5

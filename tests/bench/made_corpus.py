@@ -13,12 +13,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.document_batches import Batch
-from neardup.identity import CHECKSUM_BYTES
-from neardup.kernels.comparing import pack
-from neardup.kernels.hashing import hash_word
-from neardup.kernels.sketching import divisible, mips
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.kernels.common.hashing import hash_word
+from neardup.kernels.signatures.comparing import pack
+from neardup.kernels.signatures.sketching import divisible, mips
+from neardup.messages.settled import Batch
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
+from neardup.signatures.checksums import CHECKSUM_BYTES
 
 M: Final = 128
 SIGNATURE: Final = "made"

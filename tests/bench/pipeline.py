@@ -20,22 +20,22 @@ from pathlib import Path
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from neardup.embedded import Embedded
-from neardup.featurizing import Featurizing
-from neardup.freed_memory import keep_freed_memory
-from neardup.garbage import collect_seldom
+from neardup.embedded.embedded import Embedded
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
-from neardup.parcels import RawRecord
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.verdicts import read_verdict
+from neardup.runtime.freed_memory import keep_freed_memory
+from neardup.runtime.garbage import collect_seldom
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
-from neardup.topics import Topics, topic_specs
+from neardup.signatures.signature import Choices, Signatures
+from neardup.stream.featurizer.page_pool import Featurizing
+from neardup.stream.featurizer.shared_records import RawRecord
 from neardup.types import Page, Verdict
-from neardup.verdict import read_verdict
 from tests.bench.result import Result
-from tests.brokers import find_broker
-from tests.process_tree import cpu_seconds
+from tests.support.brokers import find_broker
+from tests.support.process_tree import cpu_seconds
 
 SERVICES = ("featurizer", "shard", "aggregator")
 WARM = 1000

@@ -17,11 +17,11 @@ import aiokafka
 
 from neardup.log import Output, TopicSpec
 from neardup.log.kafka import KafkaLog
-from neardup.runner import Runner
+from neardup.runtime.runner import Runner
 from neardup.settings import Settings
 from tests.bench.result import Result
-from tests.brokers import find_broker
-from tests.stages import Copier
+from tests.support.brokers import find_broker
+from tests.support.stages import Copier
 
 PARTITIONS = 4
 RECORD_BYTES = 1024

@@ -10,9 +10,9 @@ from neardup.errors import BrokerUnreachable
 from neardup.log import Output, TopicSpec
 from neardup.log.kafka import KafkaLog
 from neardup.settings import Settings
-from tests.brokers import VERSION
-from tests.containers import ContainerCluster, obstacle
 from tests.log.test_contract import Recorder, join, read
+from tests.support.brokers import VERSION
+from tests.support.containers import ContainerCluster, obstacle
 
 pytestmark = pytest.mark.real_broker
 needs_maven = pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven to run Kafka without Docker")

@@ -19,7 +19,7 @@ import neardup
 import panels
 import stack
 from neardup import metrics
-from neardup.deployment import SERVICES as SERVICES_OF_NEARDUP
+from neardup.deployment.deployment import SERVICES as SERVICES_OF_NEARDUP
 from neardup.settings import Settings, variable_of
 from neardup_services.cli import main
 

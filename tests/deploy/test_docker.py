@@ -21,19 +21,19 @@ import sizes
 import stack
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup.types import Page
-from neardup.verdict import read_verdict
-from neardup_services.looking import records
+from neardup_services.topic_reader import records
 from tests.deploy.docker_stack import ROOT, WORKERS, Stack, docker, missing
 from tests.deploy.test_kubernetes import WITH_PODS, Object, environment, named, pod_of
-from tests.documents import text_of
+from tests.support.documents import text_of
 
 pytestmark = pytest.mark.docker
 
-HASHING = "neardup/kernels/hashing.py"
+HASHING = "kernels/common/hashing.py"
 PAGES = 300
 GOAL_SECONDS = 0.6
 """Goal for the first page of a new stack. It is reported and not asserted: the machine may be busy."""
@@ -132,7 +132,7 @@ def test_a_changed_kernel_takes_effect_over_a_kept_volume(built: Stack) -> None:
     assert before in source
     changed = built.derive("rotate", {HASHING: source.replace(before, before.replace("64 - by", "63 - by"))})
     volume = f"{built.project}-kept"
-    program = "import numpy, neardup.kernels.shingling as s; print(s.ngrams(numpy.arange(9, dtype=numpy.uint64), 4))"
+    program = "import numpy, neardup.kernels.signatures.shingling as s; print(s.ngrams(numpy.arange(9, dtype=numpy.uint64), 4))"
 
     def ngrams(image: str, *options: str) -> str:
         return built.run("-c", program, image=image, options=("--entrypoint", "python", *options))

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import neardup
-from neardup.deployment import SERVICES
+from neardup.deployment.deployment import SERVICES
 from neardup.settings import Settings, variable_of
 from neardup_services.cli import main
 

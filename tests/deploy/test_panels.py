@@ -19,15 +19,15 @@ import yaml
 
 import broker as kafka
 import fetch
-from neardup.deployment import SERVICES
+from neardup.deployment.deployment import SERVICES
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.topics import Topics
-from tests.brokers import FoundBroker
 from tests.services.workers import Deployment
+from tests.support.brokers import FoundBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from neardup.evaluation.distribution import Collected, leading_ones
 from neardup.evaluation.distribution_plots import plots
 from neardup.evaluation.spikes import MOST_WORDS, name_of
-from neardup.fingerprint_file import write_fingerprints
-from neardup.signature import Signatures
+from neardup.index.batch.fingerprint_file import write_fingerprints
+from neardup.signatures.signature import Signatures
 from neardup.types import Page
 from neardup_services.cli import main
 from tests.evaluation.made import text, write

@@ -8,11 +8,11 @@ import pytest
 from neardup.errors import InvalidPair
 from neardup.evaluation.pairs import Pair, read_pairs
 from neardup.evaluation.psm_recall import psm_recall
-from neardup.fingerprint import hamming
-from neardup.flip_model import simulated_model
-from neardup.psm import Psm
+from neardup.index.psm.flip_model import simulated_model
+from neardup.index.psm.search import Psm
 from neardup.settings import Settings
-from neardup.signature import Signatures
+from neardup.signatures.fingerprint import hamming
+from neardup.signatures.signature import Signatures
 from tests.evaluation.made import lines, write
 
 SETTINGS = Settings(flips=6)

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from neardup.bands import Filter
-from neardup.decision import Thresholds
 from neardup.evaluation.measures import FAR, Measures, measure
 from neardup.evaluation.methods import Search, found, methods, ruled
 from neardup.evaluation.pairs import Pair, read_pairs
 from neardup.evaluation.plots import hits_by_resemblance, plots
 from neardup.evaluation.report import Evaluation, evaluate
 from neardup.evaluation.strata import strata
-from neardup.explain import explain
+from neardup.matching.explain import explain
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.bands import Filter
+from neardup.signatures.signature import Choices, Signatures
 from neardup.types import Kind
 from tests.evaluation.made import edited, lines, text, write
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from neardup.decision import Thresholds
 from neardup.errors import InvalidPair
 from neardup.evaluation.measures import measure
 from neardup.evaluation.methods import Search, found, ruled
 from neardup.evaluation.pairs import Pair, read_pairs
 from neardup.evaluation.tuning import Limits, Space, Tuned, Variant, held_out, tune
+from neardup.matching.rule import Thresholds
 from neardup.settings import FILE_VARIABLE, Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.signature import Choices, Signatures
 from neardup_services.cli import main
 from tests.evaluation.made import edited, lines, text, write
 

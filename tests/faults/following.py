@@ -7,11 +7,11 @@ from itertools import pairwise
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from neardup import dead_letters
+from neardup.messages import dead_letters
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup.types import DeadLetter, Verdict
-from neardup.verdict import read_verdict
 from tests.services.test_stream import number_of
 
 

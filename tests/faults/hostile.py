@@ -8,8 +8,8 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from neardup import wire
-from tests.test_readers import GOOD
+from neardup.messages import wire
+from tests.messages.test_readers import GOOD
 
 
 def hostile_records(draw: random.Random, count: int, good: list[bytes]) -> Iterator[tuple[bytes | None, bytes | None]]:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from neardup.deployment import SERVICES, Deployment, make_runner
+from neardup.deployment.deployment import SERVICES, Deployment, make_runner
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup.topics import Topics, topic_specs
 from neardup.types import Page, Verdict
-from neardup.verdict import read_verdict
 
 _ALL = 1 << 40
 _QUIET_SECONDS = 0.3

@@ -9,10 +9,10 @@ from itertools import islice
 
 from aiokafka import AIOKafkaProducer
 
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup.types import Page
 
 _PATIENCE_MS = 120_000

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import median
 
 import broker as kafka
-from neardup.deduplicator import Deduplicator
-from neardup.offline.corpus import Corpus
+from neardup.embedded.deduplicator import Deduplicator
+from neardup.offline.corpus.corpus import Corpus
 from neardup.settings import Settings
 from neardup.types import Kind
 from tests.faults.following import Follower

@@ -37,14 +37,14 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # noqa: E402
 from aiokafka.admin import AIOKafkaAdminClient  # noqa: E402
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
 
-from neardup.chart import Series, svg_of  # noqa: E402
+from neardup.evaluation.svg_chart import Series, svg_of  # noqa: E402
+from neardup.messages.topics import Topics, topic_specs  # noqa: E402
+from neardup.messages.verdicts import read_verdict  # noqa: E402
 from neardup.settings import Settings  # noqa: E402
-from neardup.topics import Topics, topic_specs  # noqa: E402
-from neardup.verdict import read_verdict  # noqa: E402
-from tests.brokers import find_broker  # noqa: E402
 from tests.faults.load import SteadyLoad, sampled  # noqa: E402
 from tests.faults.vitals import MEGABYTE, Vitals, bounds, take_vitals  # noqa: E402
 from tests.services.workers import Deployment, Worker  # noqa: E402
+from tests.support.brokers import find_broker  # noqa: E402
 
 SERVICES = ("featurizer", "shard", "aggregator", "recluster")
 BACKLOG = 20_000

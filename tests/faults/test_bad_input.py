@@ -8,20 +8,20 @@ from collections.abc import Iterable
 
 import pytest
 
-from neardup import dead_letters
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
+from neardup.messages import dead_letters
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.verdicts import read_verdict
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.topics import Topics, topic_specs
-from neardup.verdict import read_verdict
 from tests.faults.hostile import hostile_records
 from tests.faults.results import record
 from tests.faults.vitals import MEGABYTE, bounds, peak_memory
 from tests.log.test_contract import Recorder, join
+from tests.messages.test_readers import GOOD
 from tests.services.workers import Deployment
-from tests.test_readers import GOOD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 

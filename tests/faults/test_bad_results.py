@@ -11,8 +11,8 @@ import pytest
 
 from neardup.errors import StateError
 from neardup.offline.options import Options
-from neardup.offline.passing import run_pass
-from neardup.offline.recluster import start_anew
+from neardup.offline.passes.passing import run_pass
+from neardup.offline.passes.recluster import start_anew
 from neardup.settings import Settings
 from tests.faults.damage import DAMAGES, files_under
 from tests.faults.in_process import Stream

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neardup import array_file
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.errors import StateError
+from neardup.index.snapshot import MAGIC, VERSION
 from neardup.settings import Settings
-from neardup.snapshot import MAGIC, VERSION
 from neardup.types import Kind, Verdict
+from neardup.util import array_file
 from tests.faults.conftest import HALF, PAGES
 from tests.faults.damage import DAMAGES, files_under
 from tests.faults.in_process import Stream

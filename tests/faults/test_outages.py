@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from neardup.settings import Settings
-from tests.brokers import own_cluster
 from tests.faults.outage import SERVICES, SESSION_SECONDS, Fault, Outage
 from tests.faults.results import record
 from tests.services.workers import Deployment
+from tests.support.brokers import own_cluster
 
 pytestmark = [
     pytest.mark.kafka,

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neardup import directory, near, runner, store
-from neardup.deployment import FEATURIZING_PROCESSES
+from neardup.deployment.deployment import FEATURIZING_PROCESSES
+from neardup.runtime import runner
 from neardup.settings import Settings
-from tests.process_tree import mapped, memory
+from neardup.stream.aggregator import candidates, directory, store
 from tests.services.workers import Worker
+from tests.support.process_tree import mapped, memory
 
 MEGABYTE = 2**20
 _IDLE = 450 * MEGABYTE
@@ -51,7 +52,7 @@ def bounds(settings: Settings, clustered: int = 0) -> dict[str, int]:
     any_service = _IDLE + 2 * runner.IN_HAND_BYTES
     an_owner = (
         directory.CACHED_BYTES * 9 // 8
-        + near.IN_MEMORY * _FOUND_BYTES
+        + candidates.IN_MEMORY * _FOUND_BYTES
         + store.WRITE_BUFFERS * store.WRITE_BUFFER_BYTES
         + store.READ_CACHE_BYTES
     )

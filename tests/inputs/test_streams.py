@@ -11,7 +11,7 @@ import pytest
 from neardup.errors import InputError
 from neardup.inputs import Item, open_input
 from neardup.inputs.json_lines import read_json_lines
-from neardup.page import write_page
+from neardup.messages.pages import write_page
 from neardup.types import Page
 
 PAGES = [Page(f"https://a.example/{n}", html=f"<p>page {n} über alles".encode(), fetched_at="2026") for n in range(5)]

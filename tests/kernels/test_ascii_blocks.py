@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels import ascii_blocks
-from tests import naive
+from neardup.kernels.text import ascii_blocks
+from tests.support import naive
 
 _fold: Any = ascii_blocks.fold_block
 

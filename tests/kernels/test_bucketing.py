@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.bucketing import mix, unmix
-from tests import naive
+from neardup.kernels.index.bucketing import mix, unmix
+from tests.support import naive
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=30))

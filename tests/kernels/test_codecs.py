@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import elias_fano, huffman
-from tests.fingerprints import fingerprints, words
+from neardup.kernels.index import elias_fano, huffman
+from tests.support.fingerprints import fingerprints, words
 
 BITS = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 64)), max_size=40)
 RUBBISH = np.uint64(0xDEADBEEF12345678)

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels import comparing
-from tests import naive
+from neardup.kernels.signatures import comparing
+from tests.support import naive
 
 VECTORS = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40)
 SAMPLES = st.lists(st.integers(0, 2**10).map(lambda value: value << 2), unique=True, max_size=20).map(sorted)

@@ -3,8 +3,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import hashing, murmur
-from tests import naive
+from neardup.kernels.common import hashing, murmur
+from tests.support import naive
 
 WORDS = st.lists(st.integers(0, 2**64 - 1), max_size=20)
 SEEDS = st.integers(0, 2**64 - 1)

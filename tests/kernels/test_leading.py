@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels import comparing, leading
-from neardup.packed_sketch import compare
-from tests import naive
+from neardup.kernels.offline import leading
+from neardup.kernels.signatures import comparing
+from neardup.signatures.packed_sketch import compare
+from tests.support import naive
 
 M = 12
 Edges = list[tuple[int, int]]

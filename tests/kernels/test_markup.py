@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.reading import Limits, read_text
+from neardup.text.extraction import Limits, read_text
 from neardup.types import Page
-from tests import naive
+from tests.support import naive
 
 INLINE = ("b", "i", "span", "em", "a", "code")
 BLOCKS = ("div", "section", "ul", "blockquote", "article")

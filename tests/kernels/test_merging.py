@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels.locating import extend_directory, range_of
-from neardup.kernels.merging import merge_step
-from neardup.kernels.probing import extend_filter
-from tests.fingerprints import EDGES, fingerprints, words
+from neardup.kernels.common.merging import merge_step
+from neardup.kernels.index.locating import extend_directory, range_of
+from neardup.kernels.index.probing import extend_filter
+from tests.support.fingerprints import EDGES, fingerprints, words
 
 PAIRS = st.lists(st.tuples(st.sampled_from(EDGES), st.integers(0, 30)), unique=True, max_size=80)
 

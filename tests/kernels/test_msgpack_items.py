@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.kernels.msgpack_items import announced_items
-from tests import naive
+from neardup.kernels.wire.msgpack_items import announced_items
+from tests.support import naive
 
 leaves = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=40) | st.binary()

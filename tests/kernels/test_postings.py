@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels import postings
-from tests import naive
+from neardup.kernels.offline import postings
+from tests.support import naive
 
 ROW_BITS = 6
 # Keys that look alike by 40 bits are one key to the kernels; these do not.

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.lines import LINE, is_one_within
-from neardup.kernels.probing import probe_sorted
-from neardup.key_directory import KeyDirectory
-from neardup.table import leading_mask
-from tests import naive
-from tests.fingerprints import fingerprints, words
+from neardup.index.lsm.key_directory import KeyDirectory
+from neardup.index.plan.table import leading_mask
+from neardup.kernels.index.lines import LINE, is_one_within
+from neardup.kernels.index.probing import probe_sorted
+from tests.support import naive
+from tests.support.fingerprints import fingerprints, words
 
 ROOM = 10_000
 MOST_COUNTED = 14

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import radix
+from neardup.kernels.common import radix
 from tests.kernels.conftest import INTERPRETED
 
 

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import shingling
-from tests import naive
+from neardup.kernels.signatures import shingling
+from tests.support import naive
 
 # Few values, so that they repeat; 0 is the mark of a free slot; leading zeros all fall into one slot.
 VALUES = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1), st.just(2**64 - 1)), max_size=60)

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.sifting import arrange, sift
-from neardup.table import moves
-from tests.fingerprints import fingerprints, words
-from tests.naive import permuted
+from neardup.index.plan.table import moves
+from neardup.kernels.index.sifting import arrange, sift
+from tests.support.fingerprints import fingerprints, words
+from tests.support.naive import permuted
 
 ORDERS = st.permutations(range(64))
 

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import simhashing
-from tests import naive
+from neardup.kernels.signatures import simhashing
+from tests.support import naive
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=40)
 WIDTHS = st.sampled_from([32, 48, 64, 65, 96, 128])

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels import comparing, sketch_keys
-from neardup.packed_sketch import sample_values
-from neardup.sketch import super_shingles
-from neardup.spotsigs import SpotSignatures
-from tests import naive
+from neardup.kernels.offline import sketch_keys
+from neardup.kernels.signatures import comparing
+from neardup.signatures.packed_sketch import sample_values
+from neardup.signatures.sketch import super_shingles
+from neardup.signatures.spot_signatures import SpotSignatures
+from tests.support import naive
 
 M = 20
 

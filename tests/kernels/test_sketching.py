@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels import sketching
-from tests import naive
+from neardup.kernels.signatures import sketching
+from tests.support import naive
 
 SETS = st.one_of(
     st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=120),

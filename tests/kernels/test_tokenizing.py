@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.character_tables import tables
-from neardup.tokens import tokens_of, tokens_of_text
-from tests import naive
+from neardup.text.tokens import tokens_of, tokens_of_text
+from neardup.text.unicode_tables import tables
+from tests.support import naive
 
 # What this Python does not know it cannot be a twin for: its Unicode may be older or newer than the tables.
 _KNOWN = st.characters(codec="utf-8").filter(lambda char: unicodedata.category(char) != "Cn" and _in_tables(char))

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels import verifying
-from neardup.packed_sketch import LEAST_SAMPLED, compare
-from tests.documents import shingles, sketch_of
+from neardup.kernels.offline import verifying
+from neardup.signatures.packed_sketch import LEAST_SAMPLED, compare
+from tests.support.documents import shingles, sketch_of
 
 SOME = shingles(1, 300)
 sets = st.tuples(st.integers(0, 200), st.integers(5, 300)).map(lambda cut: SOME[cut[0] : cut[0] + cut[1]])

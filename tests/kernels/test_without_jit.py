@@ -7,13 +7,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
-    "tests/test_design.py::test_permuting_moves_bits_and_can_be_undone",
-    "tests/test_slice.py::test_any_mix_of_steps_finds_what_the_twin_finds",
-    "tests/test_batch.py::test_small_batches",
-    "tests/test_buckets.py::test_any_mix_of_steps_finds_what_the_twin_finds",
-    "tests/test_psm.py::test_sets_come_in_order_of_probability_and_each_once",
-    "tests/test_psm.py::test_flips_are_the_likeliest_sets_by_candidates_or_heap",
-    "tests/test_psm.py::test_only_the_wanted_sets_are_made",
+    "tests/index/test_design.py::test_permuting_moves_bits_and_can_be_undone",
+    "tests/index/test_slice.py::test_any_mix_of_steps_finds_what_the_twin_finds",
+    "tests/index/test_batch.py::test_small_batches",
+    "tests/index/test_buckets.py::test_any_mix_of_steps_finds_what_the_twin_finds",
+    "tests/index/test_psm.py::test_sets_come_in_order_of_probability_and_each_once",
+    "tests/index/test_psm.py::test_flips_are_the_likeliest_sets_by_candidates_or_heap",
+    "tests/index/test_psm.py::test_only_the_wanted_sets_are_made",
 )
 
 

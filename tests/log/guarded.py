@@ -8,7 +8,7 @@ from pathlib import Path
 
 import broker as kafka
 from neardup.settings import Settings
-from tests.brokers import own_cluster
+from tests.support.brokers import own_cluster
 
 SCRAM = "listener.name.client.scram-sha-512.sasl.jaas.config"
 ADMIN = "admin"

@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from neardup.deployment import SERVICES, corpus_address, group_of, make_runner
+from neardup.deployment.deployment import SERVICES, corpus_address, group_of, make_runner
 from neardup.errors import NotAuthorized
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog, look
-from neardup.offline.corpus import Corpus
-from neardup.page import CANARY_HEADER, write_page
-from neardup.runner import Runner
+from neardup.messages.pages import CANARY_HEADER, write_page
+from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.verdicts import read_verdict
+from neardup.offline.corpus.corpus import Corpus
+from neardup.runtime.runner import Runner
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.topics import Topics, topic_specs
 from neardup.types import Page
-from neardup.verdict import read_verdict
-from neardup_services.passes import Passes
+from neardup_services.worker.recluster_passes import Passes
 from tests.log.guarded import Guarded
 from tests.log.rights import GRANTS, Rights, acl_of
 from tests.log.test_contract import Recorder, read
@@ -221,7 +221,7 @@ async def test_a_pass_without_one_of_them_says_what_is_missing_and_the_next_one_
         caplog.clear()
         async with KafkaLog(settings) as log:
             await Passes(settings, log.send).run()
-        return [each.getMessage() for each in caplog.records if each.name == "neardup_services.passes"]
+        return [each.getMessage() for each in caplog.records if each.name == "neardup_services.worker.recluster_passes"]
 
     before = await said()
     caplog.set_level(logging.ERROR)

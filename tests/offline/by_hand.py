@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from neardup.decision import Thresholds
-from neardup.document_batches import Settled, read_batch, write_documents
-from neardup.offline.corpus import Corpus, CorpusFile
-from neardup.offline.index import build_index
+from neardup.matching.rule import Thresholds
+from neardup.messages.settled import Settled, read_batch, write_documents
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
-from neardup.offline.queries import Place, Queries
-from neardup.offline.recluster import gathered, recluster, source_directory
-from neardup.offline.results import CLUSTERS, CONTAINED
-from neardup.offline.sources import make_source
-from neardup.packed_sketch import pack_sketch
-from neardup.signature import Signatures
+from neardup.offline.pairs.sources import make_source
+from neardup.offline.passes.recluster import gathered, recluster, source_directory
+from neardup.offline.queries.index_writer import build_index
+from neardup.offline.queries.queries import Place, Queries
+from neardup.offline.results.schemas import CLUSTERS, CONTAINED
+from neardup.signatures.packed_sketch import pack_sketch
+from neardup.signatures.signature import Signatures
 from neardup.types import Document, DocumentId, Page
 
 THRESHOLDS = Thresholds()

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from neardup.document_batches import Batch, Settled, read_batch, write_documents
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.messages.settled import Batch, Settled, read_batch, write_documents
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.types import Document
 
 SIGNATURES = "nd1"

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from neardup.document_batches import Settled, read_batch, write_documents
-from neardup.evidence import Match
-from neardup.offline.corpus import Corpus, CorpusFile
-from neardup.offline.gathered import Gathered, gather
+from neardup.matching.match import Match
+from neardup.messages.settled import Settled, read_batch, write_documents
+from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
-from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.recluster import recluster
-from neardup.offline.report import Report
+from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.passes.recluster import recluster
+from neardup.offline.report.report import Report
 from neardup.types import Document, Relation
-from tests.documents import shingles
+from tests.support.documents import shingles
 
 SIGNATURE = "nd1"
 ALL_PAIRS = "shingles"

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from neardup.offline.results import CLUSTERS, OVERTURNED
+from neardup.offline.results.schemas import CLUSTERS, OVERTURNED
 
 
 def clustered(offset: int, cluster: int, *, url: str | None = None, timestamp: int | None = None) -> dict[str, Any]:

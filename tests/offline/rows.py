@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.offline.gathered import Gathered
+from neardup.offline.corpus.columns import Gathered
 
 
 @dataclass(frozen=True)

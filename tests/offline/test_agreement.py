@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.offline.agreement import agreement
-from tests import naive
+from tests.support import naive
+from tests.support.agreement import agreement
 
 labels = st.integers(1, 12).flatmap(
     lambda count: st.tuples(*[st.lists(st.integers(0, 4), min_size=count, max_size=count)] * 2)

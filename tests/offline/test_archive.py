@@ -3,16 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from neardup.document_batches import Settled, write_documents
 from neardup.errors import StateUnavailable, WrongPlan
-from neardup.forgotten import write_forgotten
 from neardup.log.memory import MemoryRecord
-from neardup.offline import archive
-from neardup.offline.archive import Archive
-from neardup.offline.corpus import Corpus, CorpusFile
-from neardup.offline.gathered import gather
-from tests.documents import document
+from neardup.messages.forgotten import write_forgotten
+from neardup.messages.settled import Settled, write_documents
+from neardup.offline.corpus import archive
+from neardup.offline.corpus.archive import Archive
+from neardup.offline.corpus.columns import gather
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from tests.offline.corpora import SIGNATURES, batches
+from tests.support.documents import document
 
 
 class Clock:

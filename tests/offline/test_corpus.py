@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.document_batches import Settled
 from neardup.errors import CorruptState, WrongState
-from neardup.evidence import RELATIONS, Match
-from neardup.offline.corpus import Corpus, CorpusFile
-from neardup.offline.gathered import UNIQUE, Gathered, gather
-from neardup.offline.known_ids import KnownIds
+from neardup.matching.match import RELATIONS, Match
+from neardup.messages.settled import Settled
+from neardup.offline.corpus.columns import UNIQUE, Gathered, gather
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
+from neardup.offline.corpus.known_ids import KnownIds
 from neardup.types import DocumentId, Relation
-from tests.documents import document
 from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
+from tests.support.documents import document
 
 MATCH = Match(DocumentId(0, 0, 0), "http://0.example/0", Relation.NEAR, 2, 0.8, 0.9, 1, DocumentId(0, 0, 0), "u")
 

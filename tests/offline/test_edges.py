@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from neardup.decision import Thresholds
-from neardup.offline import edges
-from neardup.offline.copies import find_copies, levels
-from neardup.offline.edges import find_edges
-from neardup.packed_sketch import compare
+from neardup.matching.rule import Thresholds
+from neardup.offline.clusters import edges
+from neardup.offline.clusters.copies import find_copies, levels
+from neardup.offline.clusters.edges import find_edges
+from neardup.signatures.packed_sketch import compare
 from neardup.types import Relation
-from tests.documents import document, shingles
 from tests.offline.made_runs import gathered, match_of, options, pairs_of, settled
+from tests.support.documents import document, shingles
 
 
 def test_the_first_with_a_sketch_is_kept_of_copies_on_any_level(tmp_path: Path) -> None:

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from neardup import Deduplicator
-from neardup.forgotten import Forgotten
-from neardup.offline.corpus import Corpus, ForgottenFile
-from neardup.offline.gathered import gather
+from neardup.messages.forgotten import Forgotten
+from neardup.messages.topics import Topics
+from neardup.offline.corpus.columns import gather
+from neardup.offline.corpus.corpus import Corpus, ForgottenFile
 from neardup.offline.options import Options
-from neardup.offline.passing import RESULTS, run_pass
-from neardup.offline.publishing import find_unpublished, set_published, unpublished
-from neardup.offline.queries import Queries
-from neardup.topics import Topics
+from neardup.offline.passes.passing import RESULTS, run_pass
+from neardup.offline.queries.queries import Queries
+from neardup.offline.results.publishing import find_unpublished, set_published, unpublished
 from neardup.types import DocumentId, Relation
-from tests.documents import document, shingles
+from tests.embedded.test_deduplicator import SETTINGS, TEXT, page
 from tests.offline.made_runs import SIGNATURE, add_file, match_of, results_in, rows_in, settled
-from tests.test_deduplicator import SETTINGS, TEXT, page
+from tests.support.documents import document, shingles
 
 OPTIONS = Options(signature_version=SIGNATURE)
 
@@ -121,7 +121,7 @@ def test_a_pass_that_is_cut_off_while_it_drops_what_it_knows(
         remove(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.offline.recluster.shutil.rmtree", cut_off)
+        patch.setattr("neardup.offline.passes.recluster.shutil.rmtree", cut_off)
         with pytest.raises(KeyboardInterrupt):
             run_pass(address, out, OPTIONS)
     assert run_pass(address, out, OPTIONS).documents == 5

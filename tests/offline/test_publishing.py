@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from neardup.errors import CorruptState
-from neardup.offline.publishing import find_unpublished, set_published, unpublished
-from neardup.topics import Topics
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
+from neardup.offline.results.publishing import find_unpublished, set_published, unpublished
 from neardup.types import Kind, PageRef, Relation
-from neardup.verdict import read_verdict
 from tests.offline.results import clustered, overturned, write_results
 
 TOPICS = Topics.under("t")

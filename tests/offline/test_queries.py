@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import NotClustered, StateError, WrongState
-from neardup.offline.index import build_index
-from neardup.offline.queries import Queries
-from neardup.offline.recluster import gathered, source_directory, start_anew
-from neardup.packed_sketch import compare, pack_sketch
+from neardup.offline.passes.recluster import gathered, source_directory, start_anew
+from neardup.offline.queries.index_writer import build_index
+from neardup.offline.queries.queries import Queries
 from neardup.sample import sample_crawl
-from neardup.shingles import containment, resemblance, shingles_of
-from neardup.signature import Choices, Signatures
+from neardup.signatures.packed_sketch import compare, pack_sketch
+from neardup.signatures.shingles import containment, resemblance, shingles_of
+from neardup.signatures.signature import Choices, Signatures
 from neardup.types import Document, Page
-from tests.documents import text_of
 from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, queries_in, run_pass
-from tests.offline.test_index import HOSTILE
+from tests.offline.test_index_writer import HOSTILE
+from tests.support.documents import text_of
 
 ARTICLE = text_of(1, 400)
 OTHER = text_of(2, 400)

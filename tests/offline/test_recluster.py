@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.decision import Thresholds
-from neardup.document_batches import Settled
 from neardup.errors import StateError, WrongState
-from neardup.offline.corpus import Corpus
-from neardup.offline.recluster import recluster, source_directory, start_anew
-from neardup.offline.sources import make_source
+from neardup.matching.rule import Thresholds
+from neardup.messages.settled import Settled
+from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.pairs.sources import make_source
+from neardup.offline.passes.recluster import recluster, source_directory, start_anew
 from neardup.types import Document, Relation
-from tests.documents import document, shingles
 from tests.offline.made_runs import (
     AllPairs,
     add_file,
@@ -30,6 +29,7 @@ from tests.offline.made_runs import (
     run,
     settled,
 )
+from tests.support.documents import document, shingles
 
 
 def chain(length: int, *, step: int = 50, size: int = 200) -> list[Document]:

@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neardup.offline import large_clusters
-from neardup.offline.copies import find_copies
-from neardup.offline.large_clusters import warnings_of
-from neardup.offline.representative import representatives
-from tests.documents import document, shingles
+from neardup.offline.clusters.copies import find_copies
+from neardup.offline.clusters.representative import representatives
+from neardup.offline.report import large_clusters
+from neardup.offline.report.large_clusters import warnings_of
 from tests.offline.made_runs import gathered, settled
+from tests.support.documents import document, shingles
 
 URLS = ["http://a.example/long/path", "https://b.example/longer/path", "http://c.example/", "HTTPS://d.example/path"]
 

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from neardup.document_batches import Settled, read_batch, write_documents
-from neardup.offline.agreement import agreement
-from neardup.offline.copies import find_copies
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.messages.settled import Settled, read_batch, write_documents
+from neardup.offline.clusters.copies import find_copies
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
-from neardup.offline.recluster import gathered, recluster, source_directory
-from neardup.offline.report import Report
-from neardup.offline.sources import make_source
-from neardup.packed_sketch import pack_sketch
+from neardup.offline.pairs.sources import make_source
+from neardup.offline.passes.recluster import gathered, recluster, source_directory
+from neardup.offline.report.report import Report
 from neardup.sample.crawl import sample_crawl
 from neardup.sample.truth import Truth
-from neardup.shingles import shingles_of
-from neardup.signature import Signatures
+from neardup.signatures.packed_sketch import pack_sketch
+from neardup.signatures.shingles import shingles_of
+from neardup.signatures.signature import Signatures
 from neardup.types import Document, DocumentId
-from tests import naive
 from tests.offline.made_runs import rows_in
+from tests.support import naive
+from tests.support.agreement import agreement
 
 PAGES = 2000
 MARGIN = 0.15

@@ -15,20 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
 from neardup.errors import CorruptState, WrongState
-from neardup.kernels import comparing
-from neardup.kernels.postings import expand
-from neardup.offline import counted_runs, postings, shared_keys
+from neardup.kernels.offline.postings import expand
+from neardup.kernels.signatures import comparing
 from neardup.offline.options import Options
-from neardup.offline.pairs import Counted, Pairs
-from neardup.offline.postings import Postings
-from neardup.offline.sources import MARGIN, KeySource, ShingleSource, make_source
-from neardup.packed_sketch import LEAST_SAMPLED
+from neardup.offline.pairs import counted_runs, postings, shared_keys
+from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.postings import Postings
+from neardup.offline.pairs.sources import MARGIN, KeySource, ShingleSource, make_source
 from neardup.settings import PAIR_SOURCES
-from neardup.sketch import super_shingles
-from tests import naive
+from neardup.signatures.bands import Filter
+from neardup.signatures.packed_sketch import LEAST_SAMPLED
+from neardup.signatures.sketch import super_shingles
 from tests.offline.rows import rows_of
+from tests.support import naive
 
 M = 8
 OPTIONS = Options(signature_version="s", bands=Filter(k=4, s=2), super_size=2, memory_bytes=1 << 20)

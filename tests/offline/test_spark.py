@@ -16,28 +16,28 @@ import pyarrow.parquet
 import pytest
 from numpy.typing import NDArray
 
-from neardup.document_batches import Settled, read_batch, write_documents
 from neardup.errors import StateError, WrongState
-from neardup.forgotten import Forgotten
-from neardup.kernels import leading
-from neardup.kernels.postings import KEPT
-from neardup.kernels.shingling import ngrams
-from neardup.offline.corpus import Corpus, CorpusFile, ForgottenFile
+from neardup.kernels.offline import leading
+from neardup.kernels.offline.postings import KEPT
+from neardup.kernels.signatures.shingling import ngrams
+from neardup.messages.forgotten import Forgotten
+from neardup.messages.settled import Settled, read_batch, write_documents
+from neardup.offline.corpus.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.offline.options import Options
-from neardup.offline.recluster import WORK, recluster, source_directory
-from neardup.offline.report import Report
-from neardup.offline.results_lock import alone
-from neardup.offline.sources import make_source
-from neardup.offline.spark import recluster_spark
-from neardup.offline.spark_components import components
-from neardup.offline.spark_session import Scratch, spark_session
-from neardup.packed_sketch import pack_sketch
+from neardup.offline.pairs.sources import make_source
+from neardup.offline.passes.lock import alone
+from neardup.offline.passes.recluster import WORK, recluster, source_directory
+from neardup.offline.report.report import Report
+from neardup.offline.spark.components import components
+from neardup.offline.spark.engine import recluster_spark
+from neardup.offline.spark.session import Scratch, spark_session
 from neardup.sample import sample_crawl
 from neardup.settings import PAIR_SOURCES
-from neardup.signature import Choices, Signatures
+from neardup.signatures.packed_sketch import pack_sketch
+from neardup.signatures.signature import Choices, Signatures
 from neardup.types import Document, DocumentId, Relation
-from tests.documents import document, shingles
 from tests.offline.made_runs import RESULTS, match_of, settled
+from tests.support.documents import document, shingles
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="needs Java 17 on the path"),

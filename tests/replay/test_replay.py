@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from neardup import Deduplicator
 from neardup.errors import InputError, SettingsError, WrongState
 from neardup.evaluation.pairs import read_pairs
-from neardup.offline.corpus import Corpus
-from neardup.offline.gathered import Gathered, gather
+from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.corpus import Corpus
 from neardup.replay.differences import differences
 from neardup.replay.outcome import NOT_SETTLED, Outcome
 from neardup.replay.replaying import Replayed, replay_pages, replay_sketches

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from neardup.reading import Limits, read_text
 from neardup.sample import Sampled, sample_crawl
 from neardup.sample.changes import CHANGES
 from neardup.sample.hosts import HOSTS, PAGES_A_HOST, Hosts
 from neardup.sample.languages import LANGUAGES
 from neardup.sample.truth import judged
-from neardup.shingles import containment, resemblance, shingles_of
-from neardup.signature import Signatures
-from neardup.tokens import tokens_of
+from neardup.signatures.shingles import containment, resemblance, shingles_of
+from neardup.signatures.signature import Signatures
+from neardup.text.extraction import Limits, read_text
+from neardup.text.tokens import tokens_of
 
 PAGES = 2500
 

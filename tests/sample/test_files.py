@@ -8,13 +8,13 @@ import msgpack
 import pytest
 from click.testing import CliRunner
 
-from neardup.charset import charset_of
 from neardup.errors import InvalidTruth
-from neardup.page import page_from_fields, page_from_json
+from neardup.messages.pages import page_from_fields, page_from_json
 from neardup.sample import sample_crawl
 from neardup.sample.files import write_sampled
 from neardup.sample.truth import read_truth, truths_in, write_truth
-from neardup.signature import Signatures
+from neardup.signatures.signature import Signatures
+from neardup.text.charset import charset_of
 from neardup_services.commands.sample import sample
 
 

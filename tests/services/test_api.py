@@ -19,17 +19,17 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from neardup.errors import OverLimit
-from neardup.offline.changes import ChangeSummary
-from neardup.offline.findings import Lookup, SimilarTo
-from neardup.offline.queries import Queries
+from neardup.offline.queries.answers import Lookup, SimilarTo
+from neardup.offline.queries.changes import ChangeSummary
+from neardup.offline.queries.queries import Queries
 from neardup.types import Page
-from neardup_services.api import make_api
-from neardup_services.openapi import DESCRIPTION, LARGEST_LIMIT
-from tests.documents import LONG_URLS, text_of
+from neardup_services.http.api import make_api
+from neardup_services.http.openapi import DESCRIPTION, LARGEST_LIMIT
 from tests.offline.by_hand import document_of, queries_in, run_pass
-from tests.offline.test_index import HOSTILE
+from tests.offline.test_index_writer import HOSTILE
 from tests.services.schemas import problems
 from tests.services.workers import BIN
+from tests.support.documents import LONG_URLS, text_of
 
 STORY = text_of(1, 300)
 URLS = ["http://a.example/story", "http://b.example/copy", *(url for url in HOSTILE if 0 < len(url) < 8000), *LONG_URLS]

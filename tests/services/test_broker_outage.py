@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import broker as kafka
-from neardup.deployment import SERVICES
+from neardup.deployment.deployment import SERVICES
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from tests.brokers import VERSION
 from tests.services.test_stream import check, last_verdicts, send
 from tests.services.workers import Deployment, Worker
+from tests.support.brokers import VERSION
 
 pytestmark = [
     pytest.mark.kafka,

@@ -5,7 +5,7 @@ import pytest
 
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.topics import Topics, topic_specs
+from neardup.messages.topics import Topics, topic_specs
 from tests.services.workers import Deployment
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from neardup_services.logs import RateLimit
+from neardup_services.worker.logs import RateLimit
 
 
 class Clock:

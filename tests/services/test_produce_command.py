@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents import text_of
 from tests.services.workers import Deployment
+from tests.support.documents import text_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 

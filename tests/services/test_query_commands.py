@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 from neardup.types import Page
 from neardup_services.cli import main
-from tests.documents import text_of
 from tests.offline.by_hand import document_of, run_pass
-from tests.offline.test_index import HOSTILE
+from tests.offline.test_index_writer import HOSTILE
+from tests.support.documents import text_of
 
 STORY = text_of(1, 300)
 COMMANDS = (

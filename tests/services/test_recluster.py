@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from neardup.log.kafka import KafkaLog
+from neardup.messages.topics import Topics
 from neardup.sample import sample_crawl
-from neardup.topics import Topics
 from neardup.types import Kind, Page, Relation
 from tests.log.test_contract import Recorder, join
 from tests.services.test_stream import last_verdicts, send

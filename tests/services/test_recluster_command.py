@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from neardup.document_batches import Settled, read_batch, write_documents
-from neardup.offline.corpus import Corpus, CorpusFile
+from neardup.messages.settled import Settled, read_batch, write_documents
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.types import Page
 from neardup_services.cli import main
-from tests.documents import text_of
 from tests.offline.by_hand import SIGNATURES, document_of
 from tests.services.workers import BIN
+from tests.support.documents import text_of
 
 
 def page_of(number: int, story: int, changed: int) -> Page:

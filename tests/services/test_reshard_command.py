@@ -1,15 +1,15 @@
-"""`neardup reshard --state`: what it says, and what it leaves alone. On Kafka see tests/test_resharding_cluster.py."""
+"""`neardup reshard --state`: what it says, and what it leaves alone. On Kafka see tests/resharding/test_cluster.py."""
 
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.settings import Settings
 from neardup.types import Page
 from neardup_services.cli import main
-from tests.documents import text_of
+from tests.support.documents import text_of
 
 SETTINGS = {"NEARDUP_TABLES": "4", "NEARDUP_BANDS": "3x4", "NEARDUP_PROCESSES": "1"}
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.log.cluster import GroupView, TopicView
 from neardup.log.contract import Partition
 from neardup.settings import Settings
 from neardup.types import Page
-from neardup_services import worker_status
 from neardup_services.cli import main
-from tests.documents import text_of
+from neardup_services.status import worker as worker_status
 from tests.services.workers import Deployment
+from tests.support.documents import text_of
 
 SETTINGS = Settings(tables=4, bands="3x4", processes=1)
 

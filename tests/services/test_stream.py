@@ -9,14 +9,14 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup.types import Kind, Page, Verdict
-from neardup.verdict import read_verdict
 from tests.log.test_contract import Recorder, join
 from tests.services.workers import Deployment
 

@@ -9,14 +9,14 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
-from neardup.deployment import Deployment
+from neardup.deployment.deployment import Deployment
 from neardup.log.memory import MemoryRecord
-from neardup.page import write_page
+from neardup.messages.pages import write_page
 from neardup.sample.crawl import sample_crawl
 from neardup.settings import Settings
 from neardup.kernels import cache
 from neardup_services import app
-from tests.wired import Wired
+from tests.support.wired import Wired
 
 settings = Settings(processes=1)
 assert cache.load() > 100

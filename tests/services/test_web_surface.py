@@ -18,7 +18,7 @@ ROUTES = """
 import json, sys
 from pathlib import Path
 from neardup.settings import Settings
-from neardup_services.app import make_app
+from neardup_services.worker.faust_app import make_app
 app = make_app("recluster", Settings(state=Path(sys.argv[1])))
 app.web.init_server()
 print(json.dumps([[each.method, each.resource.canonical] for each in app.web.web_app.router.routes()]))

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.offline.passing import RESULTS
-from neardup.offline.queries import Queries
+from neardup.offline.passes.passing import RESULTS
+from neardup.offline.queries.queries import Queries
 from neardup.settings import Settings
-from neardup.wording import printable
+from neardup.util.formatting import printable
 
 state_option: Callable[[Any], Any] = click.option(
     "--state", type=click.Path(path_type=Path), help="Directory with the state; else as set (NEARDUP_STATE)."

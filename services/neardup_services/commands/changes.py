@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from neardup.offline.changes import TENTHS, ChangeSummary, History
+from neardup.offline.queries.changes import TENTHS, ChangeSummary, History
 from neardup_services.commands.asking import echo_json, echo_table, json_option, known, queries_of, state_option
 
 

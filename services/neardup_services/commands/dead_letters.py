@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from neardup import dead_letters as letters
 from neardup.errors import WireError
 from neardup.log import Log, Output
 from neardup.log.kafka import KafkaLog
+from neardup.messages import dead_letters as letters
+from neardup.messages.topics import Topics
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup.types import DeadLetter
-from neardup_services.looking import records, stop_by_signal
+from neardup_services.topic_reader import records, stop_by_signal
 
 _BATCH = 500
 

@@ -17,16 +17,16 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from neardup import dead_letters
-from neardup.embedded import Embedded
+from neardup.embedded.embedded import Embedded
+from neardup.embedded.summary import Tally
 from neardup.errors import InputError
-from neardup.freed_memory import keep_freed_memory
-from neardup.garbage import collect_seldom
 from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.inputs.opening import STANDARD_INPUT
+from neardup.messages import dead_letters
+from neardup.runtime.freed_memory import keep_freed_memory
+from neardup.runtime.garbage import collect_seldom
 from neardup.settings import Settings
-from neardup.summary import Tally
 from neardup_services.commands.output_files import STANDARD_OUTPUT, Existing, OutputFile, OutputFiles
 from neardup_services.commands.preset import preset_option
 

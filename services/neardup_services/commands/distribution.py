@@ -13,11 +13,11 @@ from rich.table import Table
 
 from neardup.evaluation.distribution import BUCKET_BITS, Collected, Distribution
 from neardup.evaluation.distribution_plots import plots
-from neardup.fingerprint_file import is_fingerprint_file, read_fingerprints
+from neardup.index.batch.fingerprint_file import is_fingerprint_file, read_fingerprints
 from neardup.inputs import open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.signature import Choices, Signatures
 
 _LEAST_SHOWN: Final = 0.005
 """A position with a smaller share of the neighbours is left out of the table."""

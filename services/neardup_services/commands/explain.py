@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import click
 
-from neardup.decision import Thresholds
 from neardup.errors import NeardupError
-from neardup.explain import Explanation, Side
-from neardup.explain import explain as explain_pages
+from neardup.matching.explain import Explanation, Side
+from neardup.matching.explain import explain as explain_pages
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.signature import Choices, Signatures
 from neardup_services.commands.files import page_from
 
 _SHOWN_WORDS = 12

@@ -8,7 +8,7 @@ import click
 
 from neardup.errors import NeardupError
 from neardup.settings import Settings
-from neardup.signature import Choices, Signature, Signatures
+from neardup.signatures.signature import Choices, Signature, Signatures
 from neardup_services.commands.files import page_from
 
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import click
 
-from neardup.control import Expire, Forget, orders
 from neardup.log.kafka import KafkaLog
+from neardup.messages.orders import Expire, Forget, orders
+from neardup.messages.topics import Topics
 from neardup.settings import Settings
-from neardup.topics import Topics
 
 
 @click.command()

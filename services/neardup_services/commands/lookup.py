@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from neardup.offline.findings import Lookup
-from neardup.offline.queries import MOST_URLS
+from neardup.offline.queries.answers import Lookup
+from neardup.offline.queries.queries import MOST_URLS
 from neardup_services.commands.asking import echo_json, echo_table, json_option, known, queries_of, state_option
 
 

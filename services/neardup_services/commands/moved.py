@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from neardup.offline.findings import Moved
-from neardup.wording import printable
+from neardup.offline.queries.answers import Moved
+from neardup.util.formatting import printable
 from neardup_services.commands.asking import echo_json, json_option, known, queries_of, state_option
 
 

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table as Grid
 
-from neardup.costs import Constants, Option, compare, measure
-from neardup.design import MAX_K
+from neardup.index.costs import Constants, Option, compare, measure
+from neardup.index.plan.design import MAX_K
 
 _UNITS: Final = {"": 1, "b": 1, **{f"{c}ib": 2 ** (10 * n) for n, c in enumerate("kmgtp", 1)}}
 _UNITS_10: Final = {f"{c}b": 10 ** (3 * n) for n, c in enumerate("kmgtp", 1)}

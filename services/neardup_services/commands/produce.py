@@ -15,9 +15,9 @@ from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.messages.topics import Topics
 from neardup.settings import Settings
-from neardup.topics import Topics
 from neardup_services.own_verdicts import OwnVerdicts
 
 _CHUNK: Final = 200

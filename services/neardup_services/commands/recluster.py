@@ -11,13 +11,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from neardup.deployment import corpus_address
-from neardup.offline.corpus import Corpus
+from neardup.deployment.deployment import corpus_address
+from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.options import Options
-from neardup.offline.passing import RESULTS, run_pass
-from neardup.offline.recluster import start_anew
-from neardup.offline.rendering import as_json, html, text
-from neardup.offline.report import Report
+from neardup.offline.passes.passing import RESULTS, run_pass
+from neardup.offline.passes.recluster import start_anew
+from neardup.offline.report.report import Report
+from neardup.offline.report.text import as_json, html, text
 from neardup.settings import PAIR_SOURCES, Settings
 from neardup_services.commands.asking import state_option
 
@@ -84,7 +84,7 @@ def recluster(
 
 def _on_spark(address: str, out: Path, options: Options, master: str) -> Report:
     try:
-        from neardup.offline.spark import recluster_spark
+        from neardup.offline.spark.engine import recluster_spark
     except ImportError as error:
         raise click.ClickException(
             f"expected pyspark for this engine: pip install 'neardup[spark]' ({error})"

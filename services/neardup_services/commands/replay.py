@@ -14,8 +14,8 @@ from rich.table import Table
 from neardup.errors import WrongState
 from neardup.inputs import open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
-from neardup.offline.corpus import Corpus
-from neardup.offline.gathered import gather
+from neardup.offline.corpus.columns import gather
+from neardup.offline.corpus.corpus import Corpus
 from neardup.replay.differences import Differences, differences
 from neardup.replay.labelling import pages_by_number, pairs_to_label
 from neardup.replay.replaying import Replayed, replay_pages, replay_sketches

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from neardup.log.kafka import KafkaLog, KafkaPartitions
-from neardup.resharding import Resharding
-from neardup.resharding_cluster import ClusterResharding
-from neardup.resharding_state import plan_resharding, reshard_state
+from neardup.resharding.cluster import ClusterResharding
+from neardup.resharding.resharding import Resharding
+from neardup.resharding.state_directory import plan_resharding, reshard_state
 from neardup.settings import Settings
 
 

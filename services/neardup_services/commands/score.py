@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from neardup.errors import InvalidVerdict
+from neardup.evaluation.score import ALL, Score, Tally
+from neardup.evaluation.score import score as score_of
+from neardup.messages.verdicts import read_verdict
 from neardup.sample.truth import truths_in
-from neardup.score import ALL, Score, Tally
-from neardup.score import score as score_of
 from neardup.types import Verdict
-from neardup.verdict import read_verdict
 
 _HEADS: Final = (
     "kind", "pages", "duplicates", "found", "wrong group", "false alarms", "no verdict", "precision", "recall"

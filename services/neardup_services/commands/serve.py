@@ -26,8 +26,8 @@ def serve(state: Path | None, host: str, port: int) -> None:
     Only reads. A new offline pass is noticed without a restart.
     """
     # Slow to import, and only needed here.
-    from neardup_services.api import make_api
-    from neardup_services.serving import run_api
+    from neardup_services.http.api import make_api
+    from neardup_services.http.server import run_api
 
     app = make_api(queries_of(state), most_body_bytes=Settings.load().page_bytes)
     try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from neardup.offline.queries import MOST_SIMILAR
+from neardup.offline.queries.queries import MOST_SIMILAR
 from neardup_services.commands.asking import echo_json, echo_table, json_option, queries_of, state_option
 from neardup_services.commands.files import page_from
 

@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import neardup
-from neardup.deployment import SERVICES, Deployment, group_of
+from neardup.deployment.deployment import SERVICES, Deployment, group_of
 from neardup.log.cluster import ClusterView, MemberView
 from neardup.log.kafka import look as look_at_cluster
+from neardup.messages.topics import topic_specs
 from neardup.settings import Settings
-from neardup.topics import topic_specs
-from neardup_services import state_status, worker_status
-from neardup_services.state_status import StateView
-from neardup_services.worker_status import WorkerView
+from neardup_services.status import state as state_status
+from neardup_services.status import worker as worker_status
+from neardup_services.status.state import StateView
+from neardup_services.status.worker import WorkerView
 
 _MISSING: Final = "missing"
 

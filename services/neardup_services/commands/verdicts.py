@@ -6,10 +6,10 @@ from contextlib import aclosing
 import click
 
 from neardup.log.kafka import KafkaLog
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup.topics import Topics
-from neardup.verdict import read_verdict
-from neardup_services.looking import records, stop_by_signal
+from neardup_services.topic_reader import records, stop_by_signal
 from neardup_services.verdict_counts import VerdictCounts
 
 

@@ -19,7 +19,7 @@ def warm_up() -> None:
 
     Example: neardup warm-up
     """
-    from neardup_services.warm_up import compile_kernels  # imports every service
+    from neardup_services.worker.warm_up import compile_kernels  # imports every service
 
     console = Console(stderr=True)
     started = time.perf_counter()

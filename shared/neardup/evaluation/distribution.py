@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.evaluation.spikes import Spike, name_of
-from neardup.flip_model import scaled
-from neardup.kernels.huffman import count_positions
-from neardup.signature import Signatures
-from neardup.table import BITS
+from neardup.index.plan.table import BITS
+from neardup.index.psm.flip_model import scaled
+from neardup.kernels.index.huffman import count_positions
+from neardup.signatures.signature import Signatures
 from neardup.types import Page
 
 BUCKET_BITS: Final = 7

@@ -1,7 +1,7 @@
 """Charts of how fingerprints are spread, after figure 2 of Manku 2007 and figure 1 of Sood 2011."""
 
-from neardup.chart import Series, svg_of
 from neardup.evaluation.distribution import BUCKET_BITS, REACH, STEPS, Distribution
+from neardup.evaluation.svg_chart import Series, svg_of
 
 
 def plots(found: Distribution) -> dict[str, str]:

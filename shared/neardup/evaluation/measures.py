@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
 from neardup.evaluation.pairs import Pair, groups_of
-from neardup.fingerprint import hamming
-from neardup.languages import language_of
-from neardup.packed_sketch import compare, pack_sketch
-from neardup.shingles import containment, resemblance, shingles_of
-from neardup.signature import KEPT, Signature, Signatures
-from neardup.spotsigs import spot_resemblance
+from neardup.signatures.bands import Filter
+from neardup.signatures.fingerprint import hamming
+from neardup.signatures.packed_sketch import compare, pack_sketch
+from neardup.signatures.shingles import containment, resemblance, shingles_of
+from neardup.signatures.signature import KEPT, Signature, Signatures
+from neardup.signatures.spot_signatures import spot_resemblance
+from neardup.text.languages import language_of
 from neardup.types import Page
 
 UNKNOWN: Final = -1.0

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
-from neardup.decision import Thresholds
 from neardup.evaluation.measures import UNKNOWN, Measures
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import NO_BANDS, Choices
+from neardup.signatures.bands import Filter
+from neardup.signatures.signature import NO_BANDS, Choices
 
 MOST_BITS: Final = 32
 """Random fingerprints differ in half of 64 bits: larger k is nobody's."""

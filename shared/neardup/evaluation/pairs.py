@@ -15,9 +15,9 @@ from typing import Any, Final
 import orjson
 
 from neardup.errors import InvalidPage, InvalidPair
-from neardup.page import page_from_fields
+from neardup.messages.pages import page_from_fields
 from neardup.types import Page
-from neardup.urls import host_of
+from neardup.util.urls import host_of
 
 _MARKUP: Final = re.compile(r"\s*<(?:!doctype\b|!--|\?xml\b|[a-z][a-z0-9:-]*[\s/>])", re.IGNORECASE)
 _COMPRESSED: Final = ".gz"

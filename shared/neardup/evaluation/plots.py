@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
-from neardup.chart import Series, svg_of
 from neardup.evaluation.measures import FAR, Measures
 from neardup.evaluation.report import Evaluation, Point
+from neardup.evaluation.svg_chart import Series, svg_of
+from neardup.signatures.bands import Filter
 
 _STEPS = 20
 """Places along the axis of resemblance."""

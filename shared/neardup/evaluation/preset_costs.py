@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from neardup.deduplicator import Deduplicator
+from neardup.embedded.deduplicator import Deduplicator
 from neardup.evaluation.confusion import Quality
 from neardup.evaluation.pairs import Pair
 from neardup.evaluation.report import Cost, settings_quality
+from neardup.evaluation.score import score
 from neardup.presets import PRESETS
 from neardup.sample.crawl import Sampled
-from neardup.score import score
 from neardup.settings import Settings
 
 _FIRST: Final = 300

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from neardup.errors import InvalidPair
 from neardup.evaluation.crossvalidation import FOLDS, REPETITIONS
 from neardup.evaluation.pairs import Pair, groups_of
-from neardup.flip_model import FlipModel, simulated_model
+from neardup.index.psm.flip_model import FlipModel, simulated_model
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.signature import Choices, Signatures
 
 GOOD: Final = 0.95
 """The recall that is asked for when flips are counted."""

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.decision import Thresholds
+from neardup.deployment.planning import plan_of
 from neardup.evaluation.confusion import Quality, figures, quality
 from neardup.evaluation.crossvalidation import can_fold, out_of_fold
 from neardup.evaluation.measures import Measures, measure
 from neardup.evaluation.methods import Method, Search, found, methods, ruled
 from neardup.evaluation.pairs import Pair
 from neardup.evaluation.strata import strata
-from neardup.planning import plan_of
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.signature import Choices, Signatures
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.bands import Filter
-from neardup.decision import Thresholds
+from neardup.deployment.planning import plan_of
 from neardup.errors import InvalidPair
 from neardup.evaluation.confusion import Quality, quality
 from neardup.evaluation.crossvalidation import choose_best, folds, out_of_fold
@@ -21,10 +20,11 @@ from neardup.evaluation.measures import FAR, Measures, measure
 from neardup.evaluation.methods import Search, found, ruled
 from neardup.evaluation.pairs import Pair, groups_of
 from neardup.evaluation.report import settings_quality
-from neardup.fingerprint import hamming
-from neardup.planning import plan_of
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import Choices, Signatures
+from neardup.signatures.bands import Filter
+from neardup.signatures.fingerprint import hamming
+from neardup.signatures.signature import Choices, Signatures
 
 
 class Variant(NamedTuple):

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from neardup.errors import InvalidPage
 from neardup.inputs.source import MAX_ITEM_BYTES, Item, Source
-from neardup.page import page_from_fields
+from neardup.messages.pages import page_from_fields
 
 TYPES: Final = {
     ".html": "text/html",

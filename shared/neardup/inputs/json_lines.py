@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from neardup.errors import InvalidPage
 from neardup.inputs.byte_stream import READ_ERRORS, why
 from neardup.inputs.source import MAX_ITEM_BYTES, Item, ended
-from neardup.page import page_from_json
+from neardup.messages.pages import page_from_json
 
 
 def read_json_lines(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:

@@ -9,7 +9,7 @@ import msgpack
 from neardup.errors import InvalidPage
 from neardup.inputs.byte_stream import READ_ERRORS, why
 from neardup.inputs.source import MAX_ITEM_BYTES, Item, ended
-from neardup.page import page_from_fields
+from neardup.messages.pages import page_from_fields
 
 _CHUNK: Final = 2**18
 _NEEDS_MORE: Final = object()

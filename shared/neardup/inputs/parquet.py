@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 from neardup.errors import InputError, InvalidPage
 from neardup.inputs.source import MAX_ITEM_BYTES, Item, Source
-from neardup.page import page_from_fields
+from neardup.messages.pages import page_from_fields
 
 _CONTENT: Final = ("html", "text", "content")
 _OPTIONAL: Final = ("fetched_at", "content_type", "charset", "crawl")

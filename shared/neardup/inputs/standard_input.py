@@ -7,7 +7,7 @@ from neardup.inputs.byte_stream import READ_ERRORS, why
 from neardup.inputs.json_lines import read_json_lines
 from neardup.inputs.msgpack_maps import read_msgpack_maps
 from neardup.inputs.source import Item, ended
-from neardup.page import starts_a_map
+from neardup.messages.pages import starts_a_map
 
 
 def read_by_first_byte(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:

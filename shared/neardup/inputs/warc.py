@@ -12,8 +12,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from neardup.errors import InvalidPage
 from neardup.inputs.http_body import decoded_body
 from neardup.inputs.source import MAX_ITEM_BYTES, Item, Source, ended
-from neardup.page import MAX_FIELD, page_from_fields
-from neardup.reading import is_text
+from neardup.messages.pages import MAX_FIELD, page_from_fields
+from neardup.text.extraction import is_text
 from neardup.types import Page
 
 _PARTS_OF_PAGES: Final = ("text/css", "text/javascript", "application/javascript", "application/x-javascript")

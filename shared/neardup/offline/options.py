@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from neardup.bands import Filter
-from neardup.decision import Thresholds
+from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signature import DEFAULT_BANDS, Choices
+from neardup.signatures.bands import Filter
+from neardup.signatures.signature import DEFAULT_BANDS, Choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

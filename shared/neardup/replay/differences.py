@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.evidence import RELATIONS
-from neardup.offline.gathered import UNIQUE
+from neardup.matching.match import RELATIONS
+from neardup.offline.corpus.columns import UNIQUE
 from neardup.replay.outcome import NOBODY, NOT_SETTLED, Outcome
 from neardup.types import PageRef
 

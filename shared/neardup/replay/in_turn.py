@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from neardup.aggregator import Aggregator
+from neardup.deployment.planning import plan_of
 from neardup.errors import NeardupError
-from neardup.featurizer import Featurizer, Pieces
+from neardup.index.psm.search import Psm
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
-from neardup.planning import plan_of
-from neardup.psm import Psm
+from neardup.messages.topics import Topics
+from neardup.messages.verdicts import read_verdict
+from neardup.runtime.stage import Stage, Waves
 from neardup.settings import Settings
-from neardup.shard import Shard
-from neardup.stage import Stage, Waves
-from neardup.topics import Topics
+from neardup.stream.aggregator.stage import Aggregator
+from neardup.stream.featurizer.stage import Featurizer, Pieces
+from neardup.stream.shard.stage import Shard
 from neardup.types import Verdict
-from neardup.verdict import read_verdict
 
 
 class InTurn:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from neardup.charset import charset_of, to_utf8
 from neardup.replay.differences import Difference
+from neardup.text.charset import charset_of, to_utf8
 from neardup.types import Page, PageRef
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import WrongState
-from neardup.evidence import RELATIONS
-from neardup.offline.gathered import UNIQUE, Gathered
-from neardup.packed_sketch import compare
+from neardup.matching.match import RELATIONS
+from neardup.offline.corpus.columns import UNIQUE, Gathered
 from neardup.replay.recorded import sketched_rows
+from neardup.signatures.packed_sketch import compare
 from neardup.types import Kind, Relation, Verdict
 
 SAME: Final = (Relation.IDENTICAL, Relation.SAME_TEXT, Relation.SAME_SHINGLES)

@@ -10,17 +10,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.document_columns import columns_of
 from neardup.errors import SettingsError, WrongState
-from neardup.featurizing import Lot, Piece
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
-from neardup.offline.copies import find_copies
-from neardup.offline.gathered import Gathered
-from neardup.offline.grouping import first_of_each
-from neardup.packed_sketch import mips_bytes
+from neardup.messages.document_columns import columns_of
+from neardup.offline.clusters.copies import find_copies
+from neardup.offline.clusters.groups import first_of_each
+from neardup.offline.corpus.columns import Gathered
 from neardup.settings import Settings
-from neardup.signature import Choices
+from neardup.signatures.packed_sketch import mips_bytes
+from neardup.signatures.signature import Choices
+from neardup.stream.featurizer.page_pool import Lot, Piece
 from neardup.types import Checksums, Document, DocumentId
 
 _FREE: Final = ("bands", "spots")

@@ -13,19 +13,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from neardup.deployment import Deployment
+from neardup.deployment.deployment import Deployment
 from neardup.errors import InputError, WrongState
-from neardup.featurizer import Pieces
+from neardup.index.psm.search import Psm
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
-from neardup.offline.gathered import Gathered
-from neardup.page import write_page
-from neardup.psm import Psm
+from neardup.messages.pages import write_page
+from neardup.offline.corpus.columns import Gathered
 from neardup.replay.in_turn import InTurn
 from neardup.replay.outcome import Outcome, recorded_outcome
 from neardup.replay.recorded import Recorded, require_replayable
 from neardup.settings import Settings
-from neardup.signature import Choices
+from neardup.signatures.signature import Choices
+from neardup.stream.featurizer.stage import Pieces
 from neardup.types import Page, PageRef
 
 BATCH: Final = 1000

@@ -6,8 +6,8 @@ msgpack keeps the bytes as they were fetched.
 
 import json
 
-from neardup.charset import charset_of
-from neardup.page import write_page
+from neardup.messages.pages import write_page
+from neardup.text.charset import charset_of
 from neardup.types import Page
 
 JSONL = "jsonl"

@@ -1,0 +1,1 @@
+"""The HTTP API of the offline results: routes, their OpenAPI description and a server."""

@@ -1,0 +1,27 @@
+"""A web server around the API, until a signal ends it."""
+
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from neardup.messages.pages import MAX_URL
+from neardup_services.topic_reader import stop_by_signal
+
+LONGEST_REQUEST_LINE: Final = 12 * MAX_URL + 200
+"""Every character of a url may take four bytes, each of them written as %XX."""
+
+
+async def run_api(app: web.Application, host: str, port: int, *, started: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM, and end what was begun. Raises OSError if it cannot listen there."""
+    stop = stop_by_signal()
+    runner = web.AppRunner(app, max_line_size=LONGEST_REQUEST_LINE, max_field_size=LONGEST_REQUEST_LINE)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        for address in runner.addresses:
+            name = f"[{address[0]}]" if ":" in address[0] else address[0]
+            started(f"http://{name}:{address[1]}")
+        await stop.wait()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,1 @@
+"""Worker processes: the Faust application, its recluster passes and its log format."""

@@ -1,0 +1,178 @@
+"""The Faust shell: one factory that makes the app of any service.
+
+Faust gives the worker its life cycle, signals, web server and supervision. It does not consume: its consumer
+acknowledges messages whose agent raised and moves a small fraction of what the runner does, so the boot strategy
+leaves it out and the app hosts a Runner instead.
+"""
+
+import asyncio
+import logging
+from typing import Any, ClassVar, Final
+
+import faust
+from faust.app.base import BootStrategy
+from faust.sensors.prometheus import setup_prometheus_sensors
+from faust.web import Request, Response, View
+from mode import Service
+
+from neardup.deployment.deployment import make_runner
+from neardup.log import Log
+from neardup.log.kafka import KafkaLog
+from neardup.offline.passes.passing import RESULTS
+from neardup.offline.queries.queries import Queries
+from neardup.runtime.runner import Runner
+from neardup.runtime.stage import using_state
+from neardup.settings import Settings
+from neardup_services.http.api import make_api
+from neardup_services.worker.logs import logging_config
+from neardup_services.worker.recluster_passes import Passes
+from neardup_services.worker.warm_up import ensure_loaded
+
+logger = logging.getLogger(__name__)
+
+RECLUSTER: Final = "recluster"
+
+
+class RunnerBoot(BootStrategy):
+    """No Kafka of Faust's own."""
+
+    enable_kafka = False
+    enable_kafka_consumer = False
+    enable_kafka_producer = False
+
+
+class RunnerApp(faust.App):
+    """A Faust app that boots without Kafka."""
+
+    BootStrategy = RunnerBoot
+
+    async def on_first_start(self) -> None:
+        with using_state(self.conf.datadir.parent):
+            # Faust makes its data directory, but not the one above it.
+            self.conf.datadir.parent.mkdir(parents=True, exist_ok=True)
+            await super().on_first_start()
+
+
+class RunnerService(Service):
+    """Hosts a runner. A stop waits until it has finished and saved; a failure stops the whole worker."""
+
+    service: ClassVar[str]
+    settings: ClassVar[Settings]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.runner: Runner | None = None
+        self._ended = asyncio.Event()
+        self._ended.set()
+        self._warming: asyncio.Task[None] | None = None
+
+    @Service.task
+    async def _run(self) -> None:
+        log = KafkaLog(self.settings)
+        self._ended.clear()
+        try:
+            self._warming = asyncio.create_task(ensure_loaded(self.settings, logger.info))
+            await asyncio.wait([self._warming])
+            if self._warming.cancelled():
+                return
+            self._warming.result()
+            await log.start()
+            self.runner = make_runner(self.service, self.settings, log)
+            self.started_with(log)
+            if self.should_stop:
+                return
+            await self.runner.run()
+        finally:
+            await log.stop()
+            self._ended.set()
+
+    def started_with(self, log: Log) -> None:
+        """The runner is about to run over this log."""
+
+    async def on_stop(self) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+        if self.runner is not None:
+            self.runner.stop()
+        await self._ended.wait()
+
+
+class ReclusterService(RunnerService):
+    """Also runs offline passes: the worker that has the first partition of the documents does."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.passes: Passes | None = None
+
+    def started_with(self, log: Log) -> None:
+        self.passes = Passes(self.settings, log.send)
+
+    async def offline_pass(self) -> None:
+        """Run one, if it is up to this worker."""
+        if self.passes and self.runner and any(each.partition == 0 for each in self.runner.assignment):
+            await self.passes.run()
+
+    async def on_stop(self) -> None:
+        if self.passes is not None:
+            await self.passes.stop()
+        await super().on_stop()
+
+
+def _hosting(name: str, settings: Settings) -> type[RunnerService]:
+    class Hosted(ReclusterService if name == RECLUSTER else RunnerService):  # type: ignore[misc]
+        pass
+
+    Hosted.service = name
+    Hosted.settings = settings
+    return Hosted
+
+
+def make_app(name: str, settings: Settings) -> faust.App:
+    """The app of a service. Serves /metrics, /healthz and /readyz; that of recluster also /api."""
+    app = RunnerApp(
+        f"{settings.prefix}-{name}",
+        broker=f"kafka://{settings.broker.replace(',', ';kafka://')}",
+        datadir=settings.state / "faust",
+        autodiscover=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_tables_enabled=False,
+        web_bind=settings.web_host,
+        web_port=settings.web_port,
+        logging_config=logging_config(settings),
+        worker_redirect_stdouts=False,
+    )
+    # Faust wants the class: it ties the instance to the app, so that its crash stops the worker.
+    app.service(_hosting(name, settings))
+    setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
+
+    if name == RECLUSTER:
+        api = make_api(Queries.of(settings.state / RESULTS, settings), most_body_bytes=settings.page_bytes)
+        app.web.web_app.add_subapp("/api", api)  # type: ignore[attr-defined]
+
+        @app.timer(settings.recluster_seconds)  # type: ignore[untyped-decorator]
+        async def recluster() -> None:
+            service = _service(app)
+            assert isinstance(service, ReclusterService)
+            await service.offline_pass()
+
+    @app.page("/healthz")
+    async def healthz(view: View, request: Request) -> Response:
+        """The process lives and its loop turns."""
+        return view.json({"status": "alive"})
+
+    @app.page("/readyz")
+    async def readyz(view: View, request: Request) -> Response:
+        """It has its partitions and moves them."""
+        service = _service(app)
+        runner = service.runner if service else None
+        reason = runner.not_ready() if runner else "loading kernels or connecting to the broker"
+        partitions = [str(partition) for partition in runner.assignment] if runner else []
+        body = {"ready": reason is None, "reason": reason, "partitions": partitions}
+        return view.json(body, status=200 if reason is None else 503)
+
+    return app
+
+
+def _service(app: faust.App) -> RunnerService | None:
+    return next((each for each in app._extra_service_instances or () if isinstance(each, RunnerService)), None)

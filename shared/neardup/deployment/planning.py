@@ -1,0 +1,21 @@
+"""The plan that the settings of a deployment make."""
+
+from neardup.index.plan.plan import Plan
+from neardup.settings import Settings
+from neardup.signatures.signature import NO_BANDS, Choices
+
+
+def plan_of(settings: Settings) -> Plan:
+    """Which tables there are. Raises SettingsError when the settings do not fit together."""
+    choices = Choices.of(settings)
+    bands = 0 if settings.bands == NO_BANDS else choices.bands.k
+    version, slices = choices.version, settings.band_slice_bits
+    if settings.search == "probabilistic":
+        return Plan(
+            signature_version=version, k=settings.hamming, header_bits=settings.header_bits, bands=bands,
+            band_slice_bits=slices,
+        )  # fmt: skip
+    return Plan.for_tables(
+        settings.tables, signature_version=version, k=settings.hamming, slice_bits=settings.slice_bits, bands=bands,
+        band_slice_bits=slices,
+    )  # fmt: skip

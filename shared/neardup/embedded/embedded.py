@@ -1,0 +1,272 @@
+"""The whole stream in one process: every service over the in-process log, with no broker.
+
+The state directory makes the next run go on:
+
+    <state>/embedded.json      how many pages were taken, by which settings, and what the user of this class noted
+    <state>/outputs.json       the output files of `neardup dedup`, written by that command
+    <state>/<partition>/       what each stage keeps
+    <state>/corpus/            the settled documents, for the offline pass
+
+Pages are numbered through all runs, and a page's number is its offset, so a page that is fed again has the id it had.
+Durable is what `save` saved: it lets everything come to rest, writes down that it is saving, checkpoints every stage,
+and writes that it is done. After a crash the pages since then are fed again; stages that had saved more than others
+hear of them twice, which is harmless, as long as they are the same pages (`progress.saving`). All pages of a run have
+one timestamp: their order is that of their numbers.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from neardup.deployment.deployment import SERVICES, Deployment, make_runner
+from neardup.errors import CorruptState, NeardupError, WrongState
+from neardup.log import Output, Partition
+from neardup.log.memory import MemoryLog
+from neardup.messages.orders import Expire, Forget, orders
+from neardup.messages.pages import write_page
+from neardup.messages.topics import topic_specs
+from neardup.settings import Settings
+from neardup.types import Page
+
+FILE: Final = "embedded.json"
+VERSION: Final = 1
+_LIFE: Final = 1 << 40
+"""Offsets of a life: each run begins its internal topics above all that any stage can have seen before."""
+_IN_HAND: Final = 4000
+"""Pages that may wait for the featurizer."""
+_TURN_SECONDS: Final = 0.02
+_SHORTEST_TURN_SECONDS: Final = 0.0005
+_NEVER_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the file says. `saving`: the notes of a save that was begun; stages may know of the pages up to there."""
+
+    plan: str
+    life: int = 0
+    pages: int = 0
+    timestamp: int = 0
+    clean: bool = True
+    generation: int = 0
+    notes: Any = None
+    saving: Any = None
+
+
+def read_progress(state: Path) -> Progress | None:
+    """What the file says; None where there is none. Raises CorruptState, or WrongState for another version."""
+    path = state / FILE
+    if not path.exists():
+        return None
+    try:
+        body = json.loads(path.read_text())
+        version = body.pop("version")
+        found = Progress(**body)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptState(f"{path}: expected the progress of an embedded run: {error!r}") from error
+    if version != VERSION:
+        raise WrongState(f"{path}: expected version {VERSION}, got {version!r}: use the release that wrote it")
+    return found
+
+
+def write_progress(state: Path, progress: Progress) -> None:
+    """Exchange the file, durably and at once."""
+    values = {name: getattr(progress, name) for name in Progress.__slots__}
+    beside = state / (FILE + ".new")
+    with beside.open("w") as file:
+        json.dump({"version": VERSION, **values}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(state / FILE)
+
+
+def require_plan(state: Path, progress: Progress, plan: str) -> None:
+    """Raise WrongState unless the state was made with this plan."""
+    if progress.plan != plan:
+        raise WrongState(
+            f"{state / FILE}: expected plan {plan}, got {progress.plan}: use the settings that the state was made "
+            "with, or another directory"
+        )
+
+
+def embedded_settings(settings: Settings, state: Path, generation: int) -> Settings:
+    """What the settings of a run in one process come to."""
+    # One partition of pages: the order of the pages is the order in which they are fed. Its featurizer uses all
+    # cores. One owner: nothing has to be asked of another.
+    return replace(
+        settings,
+        state=state,
+        corpus="",
+        page_partitions=1,
+        verdict_partitions=1,
+        owners=1,
+        generation=generation,
+        processes=settings.processes or os.cpu_count() or 1,
+        checkpoint_seconds=_NEVER_SECONDS,
+        checkpoint_records=10**12,
+        checkpoint_bytes=10**12,
+        corpus_seconds=0.0,
+        # Nobody watches the metrics of a run in one process.
+        shadow_share=0.0,
+    )
+
+
+class Embedded:
+    """All stages. Use as `async with Embedded(...) as stream`, from one task. Raises what a stage raised.
+
+    `told` is called with every verdict, as bytes in the settings' format, in the order in which they come; `rejected`
+    with every dead letter.
+    """
+
+    def __init__(
+        self,
+        state: Path,
+        settings: Settings,
+        *,
+        told: Callable[[bytes], None],
+        rejected: Callable[[bytes], None] = lambda letter: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        before = read_progress(state)
+        self._settings = embedded_settings(settings, state, before.generation if before else 0)
+        self._state = state
+        self._told = told
+        self._rejected = rejected
+        self._clock = clock
+        self._deployment = Deployment(self._settings)
+        self._topics = self._deployment.topics
+        self._log: MemoryLog
+        self._first: dict[str, int] = {}
+        self._read: dict[str, int] = {}
+        self.progress = Progress(self._deployment.plan.digest, generation=self._settings.generation)
+
+    async def __aenter__(self) -> Self:
+        self._state.mkdir(parents=True, exist_ok=True)
+        before = self._load()
+        now = int(self._clock() * 1000)
+        # Pages fed again after a crash must have the timestamp that they had.
+        timestamp = max(now, before.timestamp) if before.clean else before.timestamp
+        self.progress = replace(before, life=before.life + 1, timestamp=timestamp, clean=False)
+        self._write()
+        life = self.progress.life * _LIFE
+        topics = self._topics
+        self._first = {topics.pages: self.progress.pages} | dict.fromkeys(
+            (topics.probes, topics.inbox, topics.documents), life
+        )
+        self._log = MemoryLog(self._first, clock=lambda: self.progress.timestamp / 1000)
+        await self._log.create_topics(topic_specs(self._settings))
+        self._runners = [
+            make_runner(name, self._settings, self._log, self._deployment)
+            for name, spec in SERVICES.items()
+            if spec.is_needed
+        ]
+        self._running = [asyncio.create_task(runner.run()) for runner in self._runners]
+        try:
+            while any(runner.not_ready() for runner in self._runners):
+                await self._turn()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        for runner in self._runners:
+            # Stages must not know more than the file says: the next run may number other pages as these were.
+            if self.progress.clean:
+                runner.stop()
+            else:
+                runner.abandon()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.to_thread(self._deployment.featurizing.close)
+
+    @property
+    def fed(self) -> int:
+        """Pages taken, in all runs: the number of the next one."""
+        return self._log.end(Partition(self._topics.pages, 0))
+
+    async def feed(self, pages: Sequence[Page]) -> None:
+        """Take pages. Waits while too many are in hand."""
+        pages_topic = Partition(self._topics.pages, 0)
+        await self._log.send([Output(self._topics.pages, 0, None, write_page(page)) for page in pages])
+        featurizer = self._runners[0]
+        while self.fed - max(featurizer.done().get(pages_topic, 0), self._first[self._topics.pages]) > _IN_HAND:
+            await self._turn()
+
+    async def rest(self) -> None:
+        """Wait until every page fed has its last verdict."""
+        pause = _SHORTEST_TURN_SECONDS
+        while not self._at_rest():
+            await self._turn(pause)
+            # One page is through in a millisecond or two, a large batch is not.
+            pause = min(pause * 1.5, _TURN_SECONDS)
+        self._deliver()
+
+    async def save(self, notes: Any = None) -> None:
+        """Come to rest and make everything durable, with what the caller wants to find in `progress.notes`."""
+        await self.rest()
+        self.progress = replace(self.progress, saving=notes)
+        self._write()
+        for runner in self._runners:
+            await runner.save()
+        self.progress = replace(self.progress, pages=self.fed, notes=notes, saving=None)
+        self._write()
+
+    async def finish(self, notes: Any = None) -> None:
+        """Save for the last time: the next run may give its pages a time of its own."""
+        await self.save(notes)
+        self.progress = replace(self.progress, clean=True)
+        self._write()
+
+    async def order(self, order: Forget | Expire) -> None:
+        """Forget a url, or what is old. Comes after every page fed before, and before every page fed later."""
+        await self.rest()
+        await self._log.send(orders(order, self._topics.inbox, self._settings.owners))
+        await self.rest()
+
+    async def _turn(self, seconds: float = _TURN_SECONDS) -> None:
+        """Let the stages work; hand on what they said; let go of what was read."""
+        await asyncio.sleep(seconds)
+        for task in self._running:
+            if task.done():
+                task.result()
+                raise NeardupError("a stage ended before its time")
+        self._deliver()
+        for runner in self._runners:
+            for partition, done in runner.done().items():
+                self._log.trim(partition, done)
+
+    def _at_rest(self) -> bool:
+        # Nothing is awaited in here, so it is all seen at one moment; `done` moves after the outputs are in the log.
+        return all(
+            # Before the first record of this life, a stage is where it was at the end of the last one.
+            max(done, self._first.get(each.topic, 0)) == self._log.end(each)
+            for runner in self._runners
+            for each, done in runner.done().items()
+        )
+
+    def _deliver(self) -> None:
+        topics = self._topics
+        for topic, take in ((topics.verdicts, self._told), (topics.dead_letters, self._rejected)):
+            partition = Partition(topic, 0)
+            records = self._log.read(partition, self._read.get(topic, 0), 10**9)
+            for record in records:
+                if record.value is not None:
+                    take(record.value)
+            if records:
+                self._read[topic] = records[-1].offset + 1
+                self._log.trim(partition, self._read[topic])
+
+    def _load(self) -> Progress:
+        found = read_progress(self._state)
+        if found is None:
+            return self.progress
+        require_plan(self._state, found, self.progress.plan)
+        return found
+
+    def _write(self) -> None:
+        write_progress(self._state, self.progress)

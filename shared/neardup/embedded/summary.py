@@ -1,0 +1,92 @@
+"""What a run found: counts, bytes saved, the hosts with most duplicates."""
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from neardup.types import Kind, Relation
+from neardup.util.formatting import bytes_in_words
+from neardup.util.urls import host_or_url
+
+_KINDS: Final = (None, *Kind)
+_RELATIONS: Final = (None, *Relation)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of the pages of a run, by their last verdict."""
+
+    pages: int
+    bytes: int
+    by_kind: dict[str, int]
+    by_relation: dict[str, int]
+    duplicate_bytes: int
+    hosts: list[tuple[str, int]]
+    rejected: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
+        relations = ", ".join(f"{count:,} {relation}" for relation, count in self.by_relation.items() if count)
+        share = self.duplicate_bytes / self.bytes if self.bytes else 0.0
+        lines = [f"{self.pages:,} pages: {counts or 'nothing'}"]
+        if relations:
+            lines.append(f"duplicates: {relations}")
+        total, duplicate = bytes_in_words(self.bytes), bytes_in_words(self.duplicate_bytes)
+        lines.append(f"bytes: {total}, of which {duplicate} ({share:.0%}) are duplicates")
+        if self.rejected:
+            lines.append(f"not usable: {self.rejected:,}")
+        if self.hosts:
+            lines.append("hosts with most duplicates:")
+            lines += [f"  {host}: {count:,}" for host, count in self.hosts]
+        return lines
+
+
+class Tally:
+    """Counts while a run goes on: a few bytes a page. `first` is the number of its first page."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._sizes = array("q")
+        self._hosts = array("q")
+        self._kinds = bytearray()
+        self._relations = bytearray()
+        self._host_numbers: dict[str, int] = {}
+        self.rejected = 0
+
+    def fed(self, url: str, size: int) -> None:
+        """A page of the run, in order."""
+        self._hosts.append(self._host_numbers.setdefault(host_or_url(url), len(self._host_numbers)))
+        self._sizes.append(size)
+        self._kinds.append(0)
+        self._relations.append(0)
+
+    def told(self, verdict: Mapping[str, Any]) -> None:
+        """A verdict's fields; the last one on a page counts. Those on pages of earlier runs are left alone."""
+        number = int(verdict["document"].partition(":")[2]) - self._first
+        if 0 <= number < len(self._kinds):
+            self._kinds[number] = _KINDS.index(verdict["verdict"])
+            self._relations[number] = _RELATIONS.index(verdict["relation"])
+
+    def summary(self, most_hosts: int = 5) -> Summary:
+        """What was counted."""
+        kinds, relations = Counter(self._kinds), Counter(self._relations)
+        duplicate = _KINDS.index(Kind.DUPLICATE)
+        copies = [number for number, kind in enumerate(self._kinds) if kind == duplicate]
+        names = list(self._host_numbers)
+        hosts = Counter(self._hosts[number] for number in copies).most_common(most_hosts)
+        return Summary(
+            pages=len(self._kinds),
+            bytes=sum(self._sizes),
+            by_kind={str(kind): kinds[_KINDS.index(kind)] for kind in Kind},
+            by_relation={str(relation): relations[_RELATIONS.index(relation)] for relation in Relation},
+            duplicate_bytes=sum(self._sizes[number] for number in copies),
+            hosts=[(names[host], count) for host, count in hosts],
+            rejected=self.rejected,
+        )

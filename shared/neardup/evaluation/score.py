@@ -1,0 +1,161 @@
+"""Precision and recall of verdicts against the known truth of a sample crawl, over all and by kind of page.
+
+A page counts as *found* when its last verdict says duplicate and points into the right group: the pages that descend
+from one first page, and the pages that hold one of them whole. A verdict that points into another group is a false
+alarm, and the page is missed as well. Borderline pages and those that should be skipped are not scored.
+
+Same-host and cross-host are told apart, too: a duplicate by the host of the page that it truly repeats, a false alarm
+by that of the page it was said to repeat.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from neardup.errors import InvalidTruth, InvalidVerdict
+from neardup.sample.truth import Truth
+from neardup.types import Kind, Verdict
+from neardup.util.urls import host_or_url
+
+ALL: Final = "all"
+SAME_HOST: Final = "same host"
+CROSS_HOST: Final = "cross host"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts for one kind of page, or for all."""
+
+    pages: int = 0
+    duplicates: int = 0
+    found: int = 0
+    wrong_group: int = 0
+    false_alarms: int = 0
+    """Pages called duplicates that are none; those that point into a wrong group are counted apart."""
+    without_verdict: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """Of those called duplicates, how many rightly. None if there was none."""
+        called = self.found + self.wrong_group + self.false_alarms
+        return self.found / called if called else None
+
+    @property
+    def recall(self) -> float | None:
+        """Of the duplicates, how many were found. None if there was none."""
+        return self.found / self.duplicates if self.duplicates else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What came out. `kinds` has an entry for each kind that was scored; `not_scored` counts the other pages.
+
+    `hosts` has an entry for duplicates and false alarms on one host, and one for those across two.
+    """
+
+    total: Tally = field(default_factory=Tally)
+    kinds: dict[str, Tally] = field(default_factory=dict)
+    not_scored: int = 0
+    hosts: dict[str, Tally] = field(default_factory=dict)
+
+
+def score(verdicts: Iterable[Verdict], truths: Iterable[Truth]) -> Score:
+    """Score verdicts, in any order; of several about a document, the one with the highest revision counts.
+
+    A document is found in the truth by its offset if all are of partition 0, otherwise by url and time of fetching.
+    Raises InvalidTruth or InvalidVerdict if the two are not about the same pages.
+    """
+    known = _numbered(truths)
+    last: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        if verdict.document not in last or verdict.revision >= last[verdict.document].revision:
+            last[verdict.document] = verdict
+    numbers = _page_numbers(last, known)
+    by_number = {numbers[document]: verdict for document, verdict in last.items()}
+    groups = [_groups(truth, known) for truth in known]
+
+    total, kinds, hosts, not_scored = Tally(), dict[str, Tally](), dict[str, Tally](), 0
+    for truth in known:
+        if truth.skipped or truth.duplicate is None:
+            not_scored += 1
+            continue
+        given = by_number.get(truth.number)
+        target = _target(given, numbers) if given is not None and given.verdict is Kind.DUPLICATE else None
+        tallies = [total, kinds.setdefault(truth.kind, Tally())]
+        other = truth.duplicate_of if truth.duplicate else target
+        if other is not None:
+            tallies.append(hosts.setdefault(_hosts(truth, known[other]), Tally()))
+        for tally in tallies:
+            tally.pages += 1
+            tally.without_verdict += given is None
+            if truth.duplicate:
+                tally.duplicates += 1
+                if target is not None:
+                    right = not groups[truth.number].isdisjoint(groups[target])
+                    tally.found += right
+                    tally.wrong_group += not right
+            elif target is not None:
+                tally.false_alarms += 1
+    return Score(total, kinds, not_scored, hosts)
+
+
+def _hosts(page: Truth, other: Truth) -> str:
+    return SAME_HOST if host_or_url(page.url) == host_or_url(other.url) else CROSS_HOST
+
+
+def _numbered(truths: Iterable[Truth]) -> list[Truth]:
+    known = sorted(truths, key=lambda truth: truth.number)
+    for place, truth in enumerate(known):
+        if truth.number != place:
+            raise InvalidTruth(f"expected the truth of every page from 0 on, once: got {truth.number} for {place}")
+        for earlier in (*truth.holds, *(() if truth.duplicate_of is None else (truth.duplicate_of,))):
+            if not 0 <= earlier < truth.number:
+                raise InvalidTruth(f"page {truth.number}: expected it to point at an earlier page, got {earlier}")
+    return known
+
+
+def _groups(truth: Truth, known: list[Truth]) -> set[int]:
+    """First pages of the groups that a page is right to be found with: its own, and of pages that it holds."""
+    return {_first(truth.number, known), *(_first(held, known) for held in truth.holds)}
+
+
+def _first(number: int, known: list[Truth]) -> int:
+    while (earlier := known[number].duplicate_of) is not None:
+        number = earlier
+    return number
+
+
+def _page_numbers(last: dict[str, Verdict], known: list[Truth]) -> dict[str, int]:
+    """Document → number of the page."""
+    places = {document: _place(document) for document in last}
+    if all(partition == 0 for partition, _ in places.values()):
+        numbers = {document: offset for document, (_, offset) in places.items()}
+    else:
+        by_fetch = {(truth.url, truth.fetched_at): truth.number for truth in known}
+        numbers = {name: by_fetch.get((each.url, each.fetched_at or ""), len(known)) for name, each in last.items()}
+    for document, number in numbers.items():
+        url = last[document].url
+        if number >= len(known) or known[number].url != url:
+            expected = known[number].url if number < len(known) else f"one of {len(known)} pages"
+            raise InvalidTruth(
+                f"document {document}: the truth has {expected}, the verdict {url}; is it the truth of this crawl?"
+            )
+    return numbers
+
+
+def _place(document: str) -> tuple[int, int]:
+    partition, colon, offset = document.partition(":")
+    if not (colon and partition.isdecimal() and offset.isdecimal()):
+        raise InvalidVerdict(f"document: expected partition:offset, got {document!r}")
+    return int(partition), int(offset)
+
+
+def _target(verdict: Verdict, numbers: dict[str, int]) -> int:
+    if verdict.duplicate_of is None:
+        raise InvalidVerdict(f"document {verdict.document}: expected a duplicate to say of what, got null")
+    document = verdict.duplicate_of.document
+    if document not in numbers:
+        raise InvalidVerdict(
+            f"document {verdict.document}: points at {document}, which has no verdict; expected the verdicts of all"
+        )
+    return numbers[document]

@@ -1,0 +1,1 @@
+"""Batch search of many queries in one sequential scan of a fingerprint file."""

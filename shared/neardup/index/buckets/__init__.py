@@ -1,0 +1,1 @@
+"""Bucket tables: exact-key lookup of fingerprints for the bands of a sketch."""

@@ -1,0 +1,141 @@
+"""Designs of the exact search: which blocks of bits lead in which table (Manku 2007 §3.1).
+
+Split the bits into r > k blocks. Two fingerprints that differ in at most k bits agree in at least r - k whole blocks,
+so one table for each choice of r - k leading blocks finds them all. The k remaining blocks can be split again in the
+same way, which multiplies the tables and adds to the leading bits. A design is the list of the r of each level:
+(5,) for the paper's 10 tables, (4, 4) for its 16.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb, inf, prod
+from typing import Final
+
+from neardup.index.plan.table import BITS, Table
+
+MAX_K: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A way to find everything within k bits: the number of blocks at each level."""
+
+    k: int
+    splits: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.k <= MAX_K or any(r <= self.k for r in self.splits):
+            raise ValueError(f"expected k from 0 to {MAX_K} and more than k blocks at each level, got {self}")
+
+    @property
+    def table_count(self) -> int:
+        """Tables: the product of the choices at each level."""
+        return prod(comb(r, self.k) for r in self.splits)
+
+    @property
+    def least_leading(self) -> int:
+        """The smallest p_i of all tables."""
+        return _least_leading(BITS, self.k, self.splits)
+
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in a fixed order."""
+        return tuple(
+            Table((*lead, *rest), len(lead)) for lead, rest in _choices((), tuple(range(BITS)), self.k, self.splits)
+        )
+
+
+def block_sizes(bits: int, blocks: int) -> list[int]:
+    """As even as possible, the larger ones first: 64 in 6 is 11 11 11 11 10 10."""
+    small, larger = divmod(bits, blocks)
+    return [small + (number < larger) for number in range(blocks)]
+
+
+def _choices(
+    lead: tuple[int, ...], rest: tuple[int, ...], k: int, splits: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    if not splits:
+        yield lead, rest
+        return
+    blocks, at = [], 0
+    for size in block_sizes(len(rest), splits[0]):
+        blocks.append(rest[at : at + size])
+        at += size
+    for chosen in combinations(range(splits[0]), splits[0] - k):
+        leading = tuple(bit for number in chosen for bit in blocks[number])
+        others = tuple(bit for number in range(splits[0]) if number not in chosen for bit in blocks[number])
+        yield from _choices(lead + leading, others, k, splits[1:])
+
+
+@cache
+def _least_leading(bits: int, k: int, splits: tuple[int, ...]) -> int:
+    if not splits:
+        return 0
+    sizes = block_sizes(bits, splits[0])
+    larger = sum(size > sizes[-1] for size in sizes)
+    wanted, totals = splits[0] - k, set()
+    for count in range(max(0, wanted - (len(sizes) - larger)), min(wanted, larger) + 1):
+        totals.add(wanted * sizes[-1] + count)
+    return min(total + _least_leading(bits - total, k, splits[1:]) for total in totals)
+
+
+def tables_needed(f: float, k: int, d: float, tau: float) -> float:
+    """X(f, k, d) of Manku 2007 §3.1.2, on real block sizes: the fewest tables so that d falls to tau.
+
+    tau is log2(pages) less the smallest p_i allowed. The paper writes d < tau for the end of the recursion; we take
+    d <= tau, because a p_i equal to the smallest allowed one is allowed. Infinite when no split reaches it.
+    """
+    if d <= tau + 1e-9:
+        return 1
+    if f < 1 or k == 0:
+        return 1 if k == 0 and d - f <= tau else inf
+    best = inf
+    for r in range(k + 1, int(f) + 1):
+        if comb(r, k) >= best:
+            break
+        best = min(best, comb(r, k) * tables_needed(f * k / r, k, d - (r - k) * f / r, tau))
+    return best
+
+
+def designs(k: int, most_tables: int) -> list[Design]:
+    """Every useful design with at most that many tables: each has a larger least p_i than all with fewer tables."""
+    best: list[Design] = []
+    found = sorted(_designs(k, most_tables, ()), key=lambda each: (each.table_count, -each.least_leading))
+    for design in found:
+        if not best or design.least_leading > best[-1].least_leading:
+            best.append(design)
+    return best
+
+
+def _designs(k: int, most_tables: int, splits: tuple[int, ...]) -> Iterator[Design]:
+    if k == 0:
+        # Equality: one table, all bits lead, nothing remains to split.
+        yield Design(0, (1,))
+        return
+    yield Design(k, splits)
+    remaining = BITS
+    for r in splits:
+        remaining = remaining * k // r
+    for r in range(k + 1, remaining + 1):
+        if comb(r, k) > most_tables:
+            break
+        yield from _designs(k, most_tables // comb(r, k), (*splits, r))
+
+
+def fewest_tables(k: int, least_leading: int) -> Design:
+    """The design with the fewest tables whose every p_i is at least this. ValueError when there is none."""
+    most = 1
+    while most <= 2**24:
+        for design in designs(k, most):
+            if design.least_leading >= least_leading:
+                return design
+        most *= 4
+    raise ValueError(f"expected p_i that some split of 64 bits reaches at k = {k}, got {least_leading}")
+
+
+def longest_leading(k: int, most_tables: int) -> Design:
+    """The converse: the design with the largest least p_i among those with at most this many tables."""
+    if most_tables < 1:
+        raise ValueError(f"expected at least one table, got {most_tables}")
+    return designs(k, most_tables)[-1]

@@ -1,0 +1,76 @@
+"""Routing: which shard partition holds the keys that a probe must meet.
+
+Partitions are numbered table by table, slice by slice: the permuted tables first, then the buckets. A slice of a
+permuted table is picked by the key's leading bits, which a match shares. The buckets of all bands are in one table: a
+band's number is part of its keys, and a page with many bands is still asked of few partitions. Its slice is picked by
+the key's hash.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.index.plan.plan import Plan
+
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads bucket keys that are not hashes
+
+
+class Place(NamedTuple):
+    """What one shard partition holds: a slice of a permuted table, or, where `table` is None, of the buckets."""
+
+    table: int | None
+    slice: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Who holds what, as the plan says."""
+
+    plan: Plan
+
+    def place_of(self, partition: int) -> Place:
+        """Table and slice of a partition. ValueError when there is no such one."""
+        if not 0 <= partition < self.plan.partitions:
+            raise ValueError(f"expected a partition from 0 to {self.plan.partitions - 1}, got {partition}")
+        permuted = len(self.plan.tables) << self.plan.slice_bits
+        if partition < permuted:
+            table, number = divmod(partition, 1 << self.plan.slice_bits)
+            return Place(table, number)
+        return Place(None, partition - permuted)
+
+    def table_number(self, partition: int) -> int:
+        """The table of a partition, with the buckets counted after the permuted tables."""
+        table = self.place_of(partition).table
+        return len(self.plan.tables) if table is None else table
+
+    def partitions_of_table(self, table: int | None) -> range:
+        """The partitions of a permuted table, or of the buckets."""
+        permuted = len(self.plan.tables) << self.plan.slice_bits
+        if table is None:
+            return range(permuted, self.plan.partitions)
+        return range(table << self.plan.slice_bits, (table + 1) << self.plan.slice_bits)
+
+    def names(self, found_by: int) -> tuple[str, ...]:
+        """What a verdict calls the tables and, after them, the bands whose bits are set."""
+        permuted = len(self.plan.tables)
+        numbers = [number for number in range(found_by.bit_length()) if found_by >> number & 1]
+        return tuple(f"simhash/{number}" if number < permuted else f"bands/{number - permuted}" for number in numbers)
+
+    def partitions_of_keys(self, table: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The partition of each key (permuted, not the fingerprint) of that table."""
+        bits = self.plan.slice_bits
+        slices = _leading(keys, bits)
+        return slices + (table << bits)
+
+    def partitions_of_buckets(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The partition of each bucket key, of any band."""
+        first = len(self.plan.tables) << self.plan.slice_bits
+        return _leading(keys * _MIX, self.plan.band_slice_bits) + first
+
+
+def _leading(words: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
+    if bits == 0:
+        return np.zeros(words.size, np.int64)
+    return (words >> np.uint64(64 - bits)).astype(np.int64)

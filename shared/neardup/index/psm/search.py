@@ -1,0 +1,91 @@
+"""Probabilistic search (Sood & Loguinov 2011 §6.2): one table, the likeliest flips of the header looked up in turn.
+
+A flip of i header bits becomes an ordinary lookup: the flipped key, the header to match, k - i bits for the rest. So
+the same slices serve it, and a flip may be sent to another slice than its fingerprint.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.index.lsm.lookup import DEFAULT_CAP, Found, Lookup, Matches
+from neardup.index.psm.flip_model import FlipModel
+from neardup.index.psm.flip_sets import candidate_sets
+from neardup.index.psm.sorting_network import sorting_network
+from neardup.index.slices.slice import Slice
+from neardup.kernels.index.flipping import flip_lookups
+
+BATCH: Final = 2048
+"""Queries whose lookups are made at once: they fit the cache."""
+
+
+@dataclass(frozen=True)
+class Psm:
+    """`header` is the paper's t, `attempts` its k(t). Neither mode reports a pair further apart than k."""
+
+    model: FlipModel
+    header: int
+    attempts: int
+    k: int = 3
+    cap: int = DEFAULT_CAP
+
+    def lookups(
+        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
+        return self._lookups(fingerprints, levels, np.arange(fingerprints.size), own=1)
+
+    def _lookups(
+        self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], numbers: NDArray[np.int64], *, own: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The rows of the fingerprints with these numbers; `own` is 0 for the flips alone."""
+        keys = np.empty((numbers.size, own + self.attempts), np.uint64)
+        limits = np.empty_like(keys)
+        candidates = candidate_sets(self.header, self.k, self.attempts)
+        flip_lookups(
+            fingerprints, levels, numbers, self.model.table, self.header, self.k, candidates,
+            sorting_network(self.header, self.header), sorting_network(candidates.shape[1], self.attempts),
+            own, keys, limits,
+        )  # fmt: skip
+        return keys, limits
+
+    def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
+        """Every match that the flips reach (PSM_A)."""
+        found = Found()
+        for start in range(0, fingerprints.size, BATCH):
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=1), numbers, found)
+        return found.matches(fingerprints, self.cap)
+
+    def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
+        """At least one match of each fingerprint that has one within reach (PSM_F).
+
+        Copies with the same header are most of what is found, so those are looked for before any flip is made. (Further
+        stops between the flips save few lookups, as most pages have no match, and cost more than they save.)
+        """
+        found = Found()
+        for start in range(0, fingerprints.size, BATCH):
+            numbers = np.arange(start, min(start + BATCH, fingerprints.size))
+            before = found.count
+            themselves = fingerprints[start : start + BATCH, None]
+            self._collect(kept, themselves, np.full_like(themselves, self.k), numbers, found)
+            waiting = np.ones(numbers.size, bool)
+            waiting[found.query[before : found.count] - start] = False
+            numbers = numbers[waiting]
+            self._collect(kept, *self._lookups(fingerprints, levels, numbers, own=0), numbers, found)
+        return found.matches(fingerprints, self.cap)
+
+    def _collect(
+        self,
+        kept: Slice,
+        keys: NDArray[np.uint64],
+        limits: NDArray[np.uint64],
+        numbers: NDArray[np.int64],
+        found: Found,
+    ) -> None:
+        """Add what the lookups of row i find to `found` under numbers[i]."""
+        before = found.count
+        kept.collect(Lookup(keys.ravel(), limits.ravel(), self.header, self.cap), found)
+        found.query[before : found.count] = numbers[found.query[before : found.count] // keys.shape[1]]

@@ -1,0 +1,1 @@
+"""Kernels shared by every other group: bit operations, hashing, prefetching, sorting and merging."""

@@ -1,0 +1,246 @@
+"""Buckets: pairs (key, fingerprint), the newest in a hash table, the others in sorted runs.
+
+Keys come mixed one to one (`mix`), so that their leading bits spread over a run's directory whatever they were made of.
+
+The hash table is made for one thing, to be asked and added to in turn. `slots` leads from a key to the last entry with
+that key, or is EMPTY; an entry leads to the one with the same key before it and knows how many there are.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.common.hashing import P2, P3, avalanche
+from neardup.kernels.common.prefetching import prefetch
+from neardup.kernels.index.locating import VALUE_BITS, bucket_of, first_at_least, range_of
+
+U = np.uint64
+AHEAD = 16
+RING = 32
+EMPTY = -1
+# What undoes a multiplication by P2 and P3, modulo 2^64.
+P2_INVERSE = U(pow(int(P2), -1, 1 << 64))
+P3_INVERSE = U(pow(int(P3), -1, 1 << 64))
+WIDE = U(16)
+"""A directory entry with more pairs than this is searched by halving: common keys do not make a probe linear."""
+
+# What is known of a query before it meets the hash table, as bits.
+OWN = 1
+"""Its own fingerprint is in its bucket."""
+OWN_NOW = 2
+"""The same, inserted in the current epoch."""
+COMMON = 4
+"""Its bucket has reached the limit."""
+ASKS = 8
+"""It only asks, and is not to be added."""
+
+
+@njit(nogil=True, cache=True)
+def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """out[i] is a one-to-one function of keys[i]."""
+    for i in range(keys.size):
+        out[i] = avalanche(keys[i])
+
+
+@njit(nogil=True, cache=True)
+def unmix(mixed: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """The keys that `mix` made these of."""
+    for i in range(mixed.size):
+        h = mixed[i]
+        h = (h ^ (h >> np.uint64(32))) * P3_INVERSE
+        h = (h ^ (h >> np.uint64(29)) ^ (h >> np.uint64(58))) * P2_INVERSE
+        out[i] = h ^ (h >> np.uint64(33))
+
+
+@njit(nogil=True, cache=True)
+def probe_buckets(
+    keys: NDArray[np.uint64],
+    fingerprints: NDArray[np.uint64],
+    directory: NDArray[np.uint64],
+    bits: int,
+    queries: NDArray[np.uint64],
+    own: NDArray[np.uint64],
+    start: int,
+    common: int,
+    own_mark: int,
+    marks: NDArray[np.uint8],
+    found_query: NDArray[np.int64],
+    found_fingerprint: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int]:
+    """Report for each query from `start` on the fingerprints that a run (sorted pairs) has under its key.
+
+    A query's own fingerprint is not reported, but sets `own_mark` in its marks. Nor are `common` of them or more, which
+    set COMMON. Returns (next query, found); the next query is short of the end when the buffers have no room.
+    """
+    drop = U(63 - bits)
+    total = queries.size
+    lows = np.empty(RING, np.uint64)
+    highs = np.empty(RING, np.uint64)
+    # The pipeline of `probing`.
+    for step in range(start - 2 * AHEAD, total):
+        ahead = step + 2 * AHEAD
+        if ahead < total:
+            prefetch(directory, bucket_of(queries[U(ahead)], U(0), drop) >> VALUE_BITS)
+        ahead = step + AHEAD
+        if start <= ahead < total:
+            low, high = range_of(directory, bucket_of(queries[U(ahead)], U(0), drop))
+            lows[U(ahead & (RING - 1))] = low
+            highs[U(ahead & (RING - 1))] = high
+            prefetch(keys, low)
+        if step < start:
+            continue
+        low = lows[U(step & (RING - 1))]
+        high = highs[U(step & (RING - 1))]
+        query = queries[U(step)]
+        if high - low > WIDE:
+            low = first_at_least(keys, low, high, query)
+        while low < high and keys[low] < query:
+            low += U(1)
+        if low == high or keys[low] != query:
+            continue
+        if found + common > found_query.size:
+            return step, found
+        if low + U(common - 1) < high and keys[low + U(common - 1)] == query:
+            marks[step] |= COMMON
+            continue
+        while low < high and keys[low] == query:
+            if fingerprints[low] == own[step]:
+                marks[step] |= own_mark
+            else:
+                found_query[found] = step
+                found_fingerprint[found] = fingerprints[low]
+                found += 1
+            low += U(1)
+    return total, found
+
+
+@njit(nogil=True, cache=True)
+def slot_of(key: np.uint64, slots: NDArray[np.int32], recent_keys: NDArray[np.uint64]) -> np.uint64:
+    """Where the key's last entry is noted, or the empty slot that is its own. There are more slots than entries."""
+    mask = U(slots.size - 1)
+    slot = key & mask
+    while slots[slot] != EMPTY and recent_keys[slots[slot]] != key:
+        slot = (slot + U(1)) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def remember(
+    keys: NDArray[np.uint64],
+    fingerprints: NDArray[np.uint64],
+    slots: NDArray[np.int32],
+    recent_keys: NDArray[np.uint64],
+    recent_fingerprints: NDArray[np.uint64],
+    previous: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+) -> None:
+    """Fill the empty hash table with pairs of which no two are the same."""
+    for i in range(keys.size):
+        slot = slot_of(keys[i], slots, recent_keys)
+        last = slots[slot]
+        recent_keys[i] = keys[i]
+        recent_fingerprints[i] = fingerprints[i]
+        previous[i] = last
+        sizes[i] = 1 if last == EMPTY else sizes[last] + 1
+        slots[slot] = i
+
+
+@njit(nogil=True, cache=True)
+def _distinct(words: NDArray[np.uint64], start: int, stop: int) -> int:
+    """Sort words[start:stop] and push repeats out of it; the new stop."""
+    rising = True
+    for i in range(start + 1, stop):
+        rising &= words[i - 1] < words[i]
+    # Nearly always: one match, or all of them from one run.
+    if rising:
+        return stop
+    words[start:stop].sort()
+    end = start + 1
+    for i in range(start + 1, stop):
+        if words[i] != words[end - 1]:
+            words[end] = words[i]
+            end += 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def meet(
+    keys: NDArray[np.uint64],
+    fingerprints: NDArray[np.uint64],
+    start: int,
+    common: int,
+    one_epoch: bool,
+    marks: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    others: NDArray[np.uint64],
+    slots: NDArray[np.int32],
+    recent_keys: NDArray[np.uint64],
+    recent_fingerprints: NDArray[np.uint64],
+    previous: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    recent: int,
+    found_query: NDArray[np.int64],
+    found_fingerprint: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int, int, int]:
+    """Pair by pair from `start` on: report who is in its bucket, then add it to the `recent` entries of the hash table.
+
+    others[ends[i]:ends[i + 1]] is what the runs have for pair i, and marks[i] what `probe_buckets` marked, or ASKS;
+    `one_epoch` says that no two of those can be equal. Returns (next pair, found, recent, how many buckets were
+    common); the next pair is short of the end when the found buffers have no room. There must be room for all pairs in
+    the hash table.
+    """
+    ignored = 0
+    for i in range(start, keys.size):
+        slot = slot_of(keys[i], slots, recent_keys)
+        entry = slots[slot]
+        in_runs = ends[i + 1] - ends[i]
+        in_table = np.int64(0) if entry == EMPTY else np.int64(sizes[entry])
+        mark = marks[i]
+        own_in_runs = mark & (OWN | OWN_NOW) != 0
+        if mark & COMMON or in_table >= common or (one_epoch and in_runs + in_table + own_in_runs >= common):
+            ignored += 1
+            continue
+        if found + in_runs + in_table > found_query.size:
+            return i, found, recent, ignored
+        end = found
+        for place in range(ends[i], ends[i + 1]):
+            found_fingerprint[end] = others[place]
+            end += 1
+        own = fingerprints[i]
+        while entry != EMPTY:
+            if recent_fingerprints[entry] == own:
+                mark |= OWN_NOW
+            else:
+                found_fingerprint[end] = recent_fingerprints[entry]
+                end += 1
+            entry = previous[entry]
+        end = _distinct(found_fingerprint, found, end)
+        if end - found + (mark & (OWN | OWN_NOW) != 0) >= common:
+            ignored += 1
+            continue
+        found_query[found:end] = i
+        found = end
+        if mark & (OWN_NOW | ASKS):
+            continue
+        entry = slots[slot]
+        recent_keys[recent] = keys[i]
+        recent_fingerprints[recent] = own
+        previous[recent] = entry
+        sizes[recent] = 1 if entry == EMPTY else sizes[entry] + 1
+        slots[slot] = recent
+        recent += 1
+    return keys.size, found, recent, ignored
+
+
+@njit(nogil=True, cache=True)
+def order_within_keys(keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64]) -> None:
+    """Sort the fingerprints of each key, where equal keys stand together."""
+    first = 0
+    for i in range(1, keys.size + 1):
+        if i < keys.size and keys[i] == keys[first]:
+            continue
+        if i - first > 1:
+            fingerprints[first:i].sort()
+        first = i

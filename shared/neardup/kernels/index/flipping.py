@@ -1,0 +1,150 @@
+"""The likeliest flips of many fingerprints at once, as lookups.
+
+A sort of one fingerprint's costs mispredicts its branches. Here LANES fingerprints stand side by side, and a sorting
+network, the same comparisons whatever the costs are, runs over all of them: vector instructions without a branch.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.index.vosh import SIZE_SHIFT, likeliest_sets, rank_of
+
+U = np.uint64
+LANES = 32
+POSITION_BITS = np.int32(6)
+POSITION = np.int32(63)
+CANDIDATE_BITS = np.int32(7)
+MOST_CANDIDATES = 1 << 7
+CANDIDATE = np.int32(MOST_CANDIDATES - 1)
+
+
+@njit(nogil=True, cache=True)
+def apply_network(network: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
+    """Compare rows of LANES numbers, pair by pair of the network: the smaller ones to the first row of the pair."""
+    for step in range(network.shape[0]):
+        first = U(network[U(step), U(0)])
+        second = U(network[U(step), U(1)])
+        for lane in range(LANES):
+            one = rows[first, U(lane)]
+            other = rows[second, U(lane)]
+            rows[first, U(lane)] = min(one, other)
+            rows[second, U(lane)] = max(one, other)
+
+
+@njit(nogil=True, cache=True)
+def flip_lookups(
+    fingerprints: NDArray[np.uint64],
+    levels: NDArray[np.uint8],
+    numbers: NDArray[np.int64],
+    costs_of_levels: NDArray[np.uint16],
+    header: int,
+    most: int,
+    candidates: NDArray[np.uint8],
+    ranking: NDArray[np.uint8],
+    choosing: NDArray[np.uint8],
+    own: int,
+    keys: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+) -> None:
+    """Row i: `own` times (0 or 1) fingerprint numbers[i] itself, then its likeliest flips, each with the distance left.
+
+    Likeliest first, at most `most` bits of the header each. Where there are fewer flips than the row has room for, it
+    repeats the fingerprint itself. The columns of `candidates` are all sets that can be among the likeliest, filled up
+    with the rank `header`; when there are none, a heap finds them. The networks sort the header's bits, and as many
+    candidates as there is room for.
+    """
+    room = keys.shape[1] - own
+    few = candidates.shape[1]
+    sorted_bits = np.zeros((header, LANES), np.int32)
+    ranked = np.empty((header, LANES), np.int32)
+    flip_of_rank = np.empty((header, LANES), np.uint64)
+    sums = np.empty((few, LANES), np.int32)
+    flips = np.empty((few, LANES), np.uint64)
+    sizes = np.zeros(few, np.int64)
+    for c in range(few):
+        for place in range(most):
+            sizes[c] += candidates[place, c] < header
+    costs = np.empty(header, np.uint64)
+    heap = np.empty(0 if few else room + most + 2, np.uint64)
+    sets = np.empty(0 if few else room, np.uint64)
+    for first in range(0, numbers.size, LANES):
+        lanes = min(LANES, numbers.size - first)
+        for lane in range(lanes):
+            number = U(numbers[U(first + lane)])
+            for bit in range(header):
+                # Cost and position in one number make all of them different.
+                cost = np.int32(costs_of_levels[U(levels[number, U(bit)])])
+                sorted_bits[U(bit), U(lane)] = (cost << POSITION_BITS) | np.int32(bit)
+        apply_network(ranking, sorted_bits)
+        for rank in range(header):
+            for lane in range(LANES):
+                cost_and_bit = sorted_bits[U(rank), U(lane)]
+                ranked[U(rank), U(lane)] = cost_and_bit >> POSITION_BITS
+                flip_of_rank[U(rank), U(lane)] = U(1) << U(np.int32(63) - (cost_and_bit & POSITION))
+        for c in range(few):
+            flipped_rank = U(candidates[U(0), U(c)])
+            for lane in range(LANES):
+                sums[U(c), U(lane)] = (ranked[flipped_rank, U(lane)] << CANDIDATE_BITS) | np.int32(c)
+                flips[U(c), U(lane)] = flip_of_rank[flipped_rank, U(lane)]
+            for place in range(1, sizes[c]):
+                flipped_rank = U(candidates[U(place), U(c)])
+                for lane in range(LANES):
+                    sums[U(c), U(lane)] += ranked[flipped_rank, U(lane)] << CANDIDATE_BITS
+                    flips[U(c), U(lane)] |= flip_of_rank[flipped_rank, U(lane)]
+        apply_network(choosing, sums)
+        for lane in range(lanes):
+            row = U(first + lane)
+            fingerprint = fingerprints[U(numbers[row])]
+            keys[row, :own] = fingerprint
+            limits[row, :own] = most
+            if few:
+                made = min(room, few)
+                for j in range(made):
+                    candidate = U(sums[U(j), U(lane)] & CANDIDATE)
+                    keys[row, U(j + own)] = fingerprint ^ flips[candidate, U(lane)]
+                    limits[row, U(j + own)] = U(most - sizes[candidate])
+            else:
+                for rank in range(header):
+                    costs[rank] = ranked[rank, lane]
+                made = likeliest_sets(costs, header, most, room, heap, sets)
+                for j in range(made):
+                    size = np.int64((sets[j] >> SIZE_SHIFT) & U(7))
+                    flipped = U(0)
+                    for place in range(size):
+                        flipped |= flip_of_rank[rank_of(sets[j], np.int64(place)), lane]
+                    keys[row, j + own] = fingerprint ^ flipped
+                    limits[row, j + own] = most - size
+            for j in range(made, room):
+                keys[row, U(j + own)] = fingerprint
+                limits[row, U(j + own)] = most
+
+
+@njit(nogil=True, cache=True)
+def attempts_needed(
+    differences: NDArray[np.uint64],
+    levels: NDArray[np.uint8],
+    costs_of_levels: NDArray[np.uint16],
+    header: int,
+    most: int,
+    wanted: int,
+    ranking: NDArray[np.uint8],
+    attempts: NDArray[np.int64],
+) -> None:
+    """At which flip each difference in the header is met: 0 without one, wanted + 1 when not among the `wanted`."""
+    keys = np.empty((LANES, wanted + 1), np.uint64)
+    limits = np.empty((LANES, wanted + 1), np.uint64)
+    nothing = np.zeros(differences.size, np.uint64)
+    none = np.empty((0, 0), np.uint8)
+    everyone = np.arange(differences.size)
+    for first in range(0, differences.size, LANES):
+        numbers = everyone[first : first + LANES]
+        flip_lookups(nothing, levels, numbers, costs_of_levels, header, most, none, ranking, none, 1, keys, limits)
+        for row in range(numbers.size):
+            number = numbers[row]
+            sought = (differences[number] >> U(64 - header)) << U(64 - header)
+            attempts[number] = wanted + 1
+            for j in range(wanted + 1):
+                if keys[row, j] == sought:
+                    attempts[number] = j
+                    break

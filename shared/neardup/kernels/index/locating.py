@@ -1,0 +1,124 @@
+"""A directory over sorted keys: where the keys with given leading bits stand.
+
+One word serves eight values of the leading bits, so that one read gives both ends of a value's keys:
+
+    32 bits position of the first key with any of them | 4 bits how many keys have the eighth | ... | the first
+
+Where a value has more keys than four bits can count, its word says DENSE instead: all keys of the eight values are
+then a range, which is searched by halving when it is long.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.common.borrowing import njit_borrowing
+
+U = np.uint64
+VALUES = 8
+VALUE_BITS = U(3)
+POSITION_SHIFT = U(32)
+COUNT = U(0xF)
+DENSE = U(0xFFFFFFFF)
+EVERY_OTHER_COUNT = U(0x0F0F0F0F)
+IN_EVERY_BYTE = U(0x01010101)
+WINDOW = 512
+
+
+@njit_borrowing
+def bucket_of(key: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
+    """The key's leading bits behind the first `skip` ones; `drop` is 63 less their number, which may be 0."""
+    return ((key << skip) >> U(1)) >> drop
+
+
+@njit_borrowing
+def _counted(keys: NDArray[np.uint64], begin: np.uint64, end: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
+    """How many of keys[begin:end] have each of a word's values, or DENSE."""
+    counts = U(0)
+    for i in range(begin, end):
+        place = (bucket_of(keys[i], skip, drop) & U(VALUES - 1)) << U(2)
+        counts += U(1) << place
+        if (counts >> place) & COUNT == COUNT:
+            return DENSE
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def extend_directory(
+    keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64], filled: int
+) -> int:
+    """Enter keys[start:stop]; all of them in any number of calls.
+
+    `filled` words are in use, 0 before the first key; the new number is returned. There is one word more than the
+    values need: where the last ones end.
+    """
+    left = U(skip)
+    drop = U(63 - bits)
+    ends = np.zeros(WINDOW, np.uint64)
+    counts = np.zeros(WINDOW, np.uint64)
+    at = filled
+    reached = U(start)
+    if start < stop and filled:
+        # The last word may get more keys.
+        at -= 1
+        reached = words[at] >> POSITION_SHIFT
+        ends[0] = start
+        counts[0] = words[at] & DENSE
+    i = start
+    while i < stop:
+        # Each key leaves its mark, without a branch on whether a word ends; then words without keys take over where the
+        # one before ended.
+        word = U(0)
+        while i < stop:
+            bucket = bucket_of(keys[U(i)], left, drop)
+            its = (bucket >> VALUE_BITS) - U(at)
+            if its >= U(WINDOW):
+                break
+            word = its
+            i += 1
+            ends[word] = i
+            counts[word] += U(1) << ((bucket & U(VALUES - 1)) << U(2))
+        used = int(word) + 1 if i == stop else WINDOW
+        for each in range(used):
+            begin = reached
+            reached = max(begin, ends[U(each)])
+            count = counts[U(each)]
+            if reached - begin >= COUNT:
+                # A count may have run over into the next one.
+                count = _counted(keys, begin, reached, left, drop)
+            words[U(at + each)] = (begin << POSITION_SHIFT) | count
+        at += used
+        ends[:] = U(0)
+        counts[:] = U(0)
+    if stop == keys.size:
+        words[at:] = U(stop) << POSITION_SHIFT
+        return words.size
+    return at
+
+
+@njit_borrowing
+def range_of(words: NDArray[np.uint64], bucket: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """(low, high): all keys with these leading bits are in [low, high), and where they are dense also others."""
+    at = bucket >> VALUE_BITS
+    first = words[at] >> POSITION_SHIFT
+    counts = words[at] & DENSE
+    if counts == DENSE:
+        return first, words[at + U(1)] >> POSITION_SHIFT
+    place = (bucket & U(VALUES - 1)) << U(2)
+    before = counts & ((U(1) << place) - U(1))
+    # The sum of all counts before: two and two into bytes, and those by one multiplication.
+    before = (before & EVERY_OTHER_COUNT) + ((before >> U(4)) & EVERY_OTHER_COUNT)
+    low = first + (((before * IN_EVERY_BYTE) >> U(24)) & U(0xFF))
+    return low, low + ((counts >> place) & COUNT)
+
+
+@njit(nogil=True, cache=True)
+def first_at_least(keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, key: np.uint64) -> np.uint64:
+    """The first index in [low, high) whose key is not smaller, or high."""
+    while low < high:
+        middle = (low + high) >> U(1)
+        if keys[middle] < key:
+            low = middle + U(1)
+        else:
+            high = middle
+    return low

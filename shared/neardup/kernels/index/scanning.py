@@ -1,0 +1,125 @@
+"""Keys that are in no run yet: the tail, a hash table on the leading bits that must match.
+
+`slots` leads from leading bits to the last key of the tail that has them, or is EMPTY, and each key leads to the one
+before it with the same leading bits. So a query reads only keys that it must compare, and in the order of the log.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.common.bits import popcount
+from neardup.kernels.common.hashing import avalanche
+
+U = np.uint64
+EMPTY = -1
+
+
+@njit(nogil=True, cache=True)
+def _slot_of(wanted: np.uint64, mask: np.uint64, slots: NDArray[np.int32], tail: NDArray[np.uint64]) -> np.uint64:
+    """Where the last key with these leading bits is noted, or the empty slot that is theirs."""
+    wrap = U(slots.size - 1)
+    slot = avalanche(wanted) & wrap
+    while slots[slot] != EMPTY and tail[slots[slot]] & mask != wanted:
+        slot = (slot + U(1)) & wrap
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def fill_tail(
+    keys: NDArray[np.uint64],
+    mask: np.uint64,
+    slots: NDArray[np.int32],
+    tail: NDArray[np.uint64],
+    previous: NDArray[np.int32],
+) -> None:
+    """Put these keys into the empty tail."""
+    for i in range(keys.size):
+        slot = _slot_of(keys[i] & mask, mask, slots, tail)
+        tail[i] = keys[i]
+        previous[i] = slots[slot]
+        slots[slot] = i
+
+
+@njit(nogil=True, cache=True)
+def scan_tail(
+    queries: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+    start: int,
+    mask: np.uint64,
+    tail_mask: np.uint64,
+    cap: int,
+    known: NDArray[np.bool_],
+    slots: NDArray[np.int32],
+    tail: NDArray[np.uint64],
+    previous: NDArray[np.int32],
+    count: int,
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    found: int,
+) -> tuple[int, int, int, int]:
+    """Query by query: report what agrees in `mask` and differs in at most limits[i] bits, then add it to the tail.
+
+    `tail_mask` are the leading bits that the tail is hashed on, no more than those of `mask`. A query that is `known`,
+    or in the tail, is not added. At most cap + 1 are reported of each: the nearest, and among equally near ones the
+    smallest. Returns (next query, found, count, how many keys were compared); the next query is short of the end when
+    the buffers have no room for a whole tail. The tail must have room for all queries that are not known.
+    """
+    scanned = 0
+    for i in range(start, queries.size):
+        if found + count > found_key.size:
+            return i, found, count, scanned
+        query = queries[i]
+        limit = limits[i]
+        slot = _slot_of(query & tail_mask, tail_mask, slots, tail)
+        last = slots[slot]
+        add = not known[i]
+        before = found
+        entry = last
+        while entry != EMPTY:
+            key = tail[entry]
+            add &= key != query
+            if popcount(key ^ query) <= limit and (key ^ query) & mask == U(0):
+                found_query[found] = i
+                found_key[found] = key
+                found += 1
+            entry = previous[entry]
+            scanned += 1
+        if found - before > cap + 1:
+            found = _keep_nearest(found_key, before, found, query, cap + 1)
+        if add:
+            tail[count] = query
+            previous[count] = last
+            slots[slot] = count
+            count += 1
+    return queries.size, found, count, scanned
+
+
+@njit(nogil=True, cache=True)
+def _keep_nearest(keys: NDArray[np.uint64], start: int, stop: int, query: np.uint64, most: int) -> int:
+    """Leave the `most` nearest of keys[start:stop] at its beginning, and return their end. Rare, so not clever."""
+    group = np.sort(keys[start:stop])
+    full = start + most
+    for distance in range(65):
+        for key in group:
+            if popcount(key ^ query) == U(distance):
+                keys[start] = key
+                start += 1
+                if start == full:
+                    return start
+    return start
+
+
+@njit(nogil=True, cache=True)
+def mark_known(
+    found_query: NDArray[np.int64],
+    found_key: NDArray[np.uint64],
+    start: int,
+    stop: int,
+    queries: NDArray[np.uint64],
+    known: NDArray[np.bool_],
+) -> None:
+    """Mark the queries that found themselves, among the pairs from start to stop."""
+    for i in range(start, stop):
+        number = found_query[i]
+        known[number] |= found_key[i] == queries[number]

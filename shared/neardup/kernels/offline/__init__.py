@@ -1,0 +1,1 @@
+"""Kernels of the offline pass: postings, sketch keys, verification of pairs and cluster leaders."""

@@ -1,0 +1,125 @@
+"""Clusters: rows with the same checksums, what edges connect, and within that groups around a first document."""
+
+# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
+# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from neardup.kernels.signatures.comparing import equal_bytes, mips_length, resemblance
+
+_FREE = np.uint32(0xFFFFFFFF)
+
+
+@njit(nogil=True, cache=True)
+def components(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """For each of so many rows the least row that edges between a[i] and b[i] connect it with."""
+    root = np.arange(rows).astype(np.uint32)
+    for i in range(a.size):
+        x, y = _root(root, a[i]), _root(root, b[i])
+        if x < y:
+            root[y] = x
+        else:
+            root[x] = y
+    for row in range(rows):
+        # A root is never greater than what hangs on it: all before are done.
+        root[row] = root[root[row]]
+    return root
+
+
+@njit(nogil=True, cache=True)
+def _root(root: NDArray[np.uint32], row: int) -> int:
+    while root[row] != row:
+        root[row] = root[root[row]]
+        row = root[row]
+    return row
+
+
+@njit(nogil=True, cache=True)
+def both_ways(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Where the neighbours of each row begin, and in the end where the last ones end; the neighbours."""
+    starts = np.zeros(rows + 1, np.int64)
+    for i in range(a.size):
+        starts[a[i]] += 1
+        starts[b[i]] += 1
+    for row in range(rows):
+        starts[row + 1] += starts[row]
+    # Filled from the end of each row's stretch to its start, which is then where it belongs.
+    neighbours = np.empty(starts[rows], np.uint32)
+    for i in range(a.size):
+        starts[a[i]] -= 1
+        neighbours[starts[a[i]]] = b[i]
+        starts[b[i]] -= 1
+        neighbours[starts[b[i]]] = a[i]
+    return starts, neighbours
+
+
+@njit(nogil=True, cache=True)
+def first_same(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint32]:
+    """For each row of two words the first row with the same two.
+
+    An open-addressed table of rows. The salt is odd, and changes only which slots are used (`shingling`).
+    """
+    bits = 1
+    while (1 << bits) < 2 * len(checksums):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    slots = np.full(1 << bits, _FREE)
+    first = np.empty(len(checksums), np.uint32)
+    for row in range(len(checksums)):
+        slot = checksums[row, 0] * salt >> shift
+        while slots[slot] != _FREE:
+            other = slots[slot]
+            if checksums[other, 0] == checksums[row, 0] and checksums[other, 1] == checksums[row, 1]:
+                break
+            slot = slot + np.uint64(1) & mask
+        if slots[slot] == _FREE:
+            slots[slot] = np.uint32(row)
+        first[row] = slots[slot]
+    return first
+
+
+@njit(nogil=True, cache=True)
+def lead(
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.uint32],
+    words: NDArray[np.uint64],
+    word_starts: NDArray[np.int64],
+    threshold: float,
+) -> NDArray[np.uint32]:
+    """For each row the first document of its cluster.
+
+    Documents are taken as they stand in `order`. Each joins, among the clusters of its neighbours that were taken
+    before, one whose first document is a neighbour itself or resembles it by the threshold or more: the one that it
+    resembles most, at equality the earlier one. If there is none, it begins a cluster. Row r has the neighbours from
+    starts[r] to starts[r + 1], each edge both ways, and the sketch that begins at word_starts[r]. Rows that are not in
+    `order` are not looked at, and lead themselves.
+    """
+    rows = starts.size - 1
+    leader = np.arange(rows).astype(np.uint32)
+    place = np.full(rows, -1, np.int64)
+    asked = np.full(rows, -1, np.int64)
+    for at in range(order.size):
+        row = order[at]
+        place[row] = at
+        sketch = words[word_starts[row] : word_starts[row + 1]]
+        best, most = row, -1
+        for i in range(starts[row], starts[row + 1]):
+            if place[neighbours[i]] < 0:
+                continue
+            first = np.int64(leader[neighbours[i]])
+            # Edges need not be by sketches: a first document that has one is asked for, whoever asked before.
+            is_neighbour = first == np.int64(neighbours[i])
+            if asked[first] == row and not is_neighbour:
+                continue
+            asked[first] = row
+            equal = equal_bytes(sketch, words[word_starts[first] : word_starts[first + 1]])
+            if not is_neighbour and resemblance(equal, mips_length(sketch)) < threshold:
+                continue
+            if equal > most or (equal == most and place[first] < place[best]):
+                best, most = first, equal
+        leader[row] = best
+    return leader

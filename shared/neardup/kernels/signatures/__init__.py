@@ -1,0 +1,1 @@
+"""Kernels of signatures: shingles, simhash votes, min-wise sketches and their comparison."""

@@ -1,0 +1,1 @@
+"""Kernels that bound the size of a message before it is decoded."""

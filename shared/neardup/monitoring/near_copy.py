@@ -1,0 +1,79 @@
+"""A near-copy of a page: some of its words replaced, so that the rule still calls it a duplicate of the page."""
+
+import random
+from dataclasses import dataclass, replace
+from typing import Final
+
+from neardup.errors import RecordError
+from neardup.matching.rule import Thresholds, decide
+from neardup.signatures.packed_sketch import compare, pack_sketch
+from neardup.signatures.signature import Signature, Signatures
+from neardup.types import Page, Relation
+
+_TRIES: Final = 5
+"""With half the changes each time: chance may put the sketch of a copy below the threshold."""
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz"
+
+
+@dataclass(frozen=True, slots=True)
+class NearCopy:
+    """The changed page, how it relates to the page it was made of, and how much its sketch resembles that one's."""
+
+    page: Page
+    relation: Relation
+    resemblance: float
+
+
+class NearCopies:
+    """Makes near-copies by the signatures and the rule of a deployment."""
+
+    def __init__(self, signatures: Signatures, thresholds: Thresholds) -> None:
+        self._signatures = signatures
+        self._thresholds = thresholds
+
+    def of(self, page: Page, draw: random.Random) -> NearCopy | None:
+        """A copy that resembles the page by anything from the threshold to nearly 1, all about as likely.
+
+        None where none can be made: the page has no sketch, or so few words that any change is too much.
+        """
+        try:
+            _, tokens = self._signatures.text_and_tokens(page)
+            words = tokens.words()
+            original = self._signatures.of(page)
+        except RecordError:
+            return None
+        if original.sketches is None:
+            return None
+        wanted = draw.uniform(self._thresholds.resemblance, 1.0)
+        # A word is in w shingles: of n shingles, d changed words leave n - wd in both and make n + wd in either.
+        w = self._signatures.choices.w
+        changes = max(1, round(len(words) * (1 - wanted) / (w * (1 + wanted))))
+        for _ in range(_TRIES):
+            copy = self._checked(page, original, _changed(words, changes, draw))
+            if copy is not None or changes == 1:
+                return copy
+            changes = max(1, changes // 2)
+        return None
+
+    def _checked(self, page: Page, original: Signature, words: list[str]) -> NearCopy | None:
+        text = " ".join(words)
+        # The text alone: markup, charset and content type were of the bytes that it was read from.
+        changed = replace(page, html=None, text=text, content_type=None, charset=None)
+        try:
+            copy = self._signatures.of(changed)
+        except RecordError:
+            return None
+        same = copy.checksums.relation_to(original.checksums)
+        if copy.sketches is None or original.sketches is None or same in (Relation.IDENTICAL, Relation.SAME_TEXT):
+            return None
+        likeness = compare(pack_sketch(copy.sketches), pack_sketch(original.sketches))
+        relation = decide(same, likeness.resemblance, likeness.a_in_b, self._thresholds)
+        return None if relation is None else NearCopy(changed, relation, round(likeness.resemblance, 4))
+
+
+def _changed(words: list[str], count: int, draw: random.Random) -> list[str]:
+    """So many words, anywhere, replaced by some that no language has."""
+    changed = list(words)
+    for place in draw.sample(range(len(words)), min(count, len(words))):
+        changed[place] = "".join(draw.choices(_LETTERS, k=9))
+    return changed

@@ -1,0 +1,1 @@
+"""Clusters of documents: exact copies, verified edges, groups and their representatives."""

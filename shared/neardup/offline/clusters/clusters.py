@@ -1,0 +1,74 @@
+"""Clusters: documents around a first one, under one of two rules.
+
+`representative`: in the order of all pages a document joins, among the clusters of its earlier neighbours whose first
+document it resembles enough or has an edge with (by spots, too), the one whose first document it resembles most; else
+it begins one. What a cluster is depends on
+earlier documents only, and a chain of documents, each like the next, does not become one cluster.
+
+`transitive`: whatever edges connect is one cluster.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.offline.leading import both_ways, components, lead
+from neardup.offline.clusters.copies import Copies
+from neardup.offline.clusters.edges import Edges
+from neardup.offline.clusters.groups import first_of_each, sizes
+from neardup.offline.corpus.columns import Gathered
+from neardup.offline.options import Options
+
+TRANSITIVE: Final = "transitive"
+
+
+class Leaders(NamedTuple):
+    """Of each row: the first kept document of its cluster, and of what edges connect it with."""
+
+    cluster: NDArray[np.uint32]
+    component: NDArray[np.uint32]
+
+
+class Before(NamedTuple):
+    """The clusters of the pass before, and the rows whose edges are not as they were then."""
+
+    cluster: NDArray[np.uint32]
+    touched: NDArray[np.uint32]
+
+
+def find_clusters(
+    documents: Gathered, copies: Copies, edges: Edges, options: Options, before: Before | None = None
+) -> Leaders:
+    """Lead all rows, copies as their kept row. With `before`, only what is connected with a touched row is led anew."""
+    connected = components(len(documents), edges.a, edges.b)
+    first = first_of_each(connected, documents.order)
+    if options.rule == TRANSITIVE:
+        cluster = first
+    else:
+        cluster = _led(documents, edges, connected, options.thresholds.resemblance, before)
+    return Leaders(cluster[copies.kept], first[copies.kept])
+
+
+def _led(
+    documents: Gathered,
+    edges: Edges,
+    connected: NDArray[np.uint32],
+    threshold: float,
+    before: Before | None,
+) -> NDArray[np.uint32]:
+    rows = len(documents)
+    anew = sizes(connected) > 1
+    cluster = np.arange(rows, dtype=np.uint32)
+    if before is not None:
+        touched = np.zeros(rows, np.bool_)
+        touched[connected[before.touched]] = True
+        untouched = anew[: before.cluster.size] & ~touched[connected[: before.cluster.size]]
+        cluster[: before.cluster.size][untouched] = before.cluster[untouched]
+        anew &= touched[connected]
+    within = anew[edges.a]
+    starts, neighbours = both_ways(rows, edges.a[within], edges.b[within])
+    order = documents.order[anew[documents.order]]
+    led = lead(order, starts, neighbours, documents.words, documents.starts, threshold)
+    cluster[anew] = led[anew]
+    return cluster

@@ -1,0 +1,127 @@
+"""What the offline pass says against the stream: documents that the stream called unique, and that are duplicates.
+
+The stream's own verdicts have the revisions 0 and 1. The pass begins with 2, and adds one whenever it says something
+else of a document than it said the last time; that it is unique after all is something else, too. What was said last
+is read from the results: a repeated run says the same, with the same revision, whichever engine either was.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState
+from neardup.matching.match import RELATIONS
+from neardup.offline.clusters.copies import LEVELS, Copies, levels
+from neardup.offline.clusters.edges import Contained
+from neardup.offline.clusters.groups import first_of_each, sizes
+from neardup.offline.corpus.columns import UNIQUE, Gathered
+from neardup.offline.corpus.known_ids import names_of
+from neardup.types import Relation
+
+FIRST_REVISION: Final = 2
+NEAR: Final = RELATIONS.index(Relation.NEAR)
+CONTAINED: Final = RELATIONS.index(Relation.CONTAINED)
+NOWHERE: Final = -1
+"""In place of a row."""
+_PLACES: Final[dict[str | None, int]] = {str(relation): place for place, relation in enumerate(RELATIONS)}
+_PLACES[None] = UNIQUE
+
+
+class Said(NamedTuple):
+    """Rows; how each duplicates (a place in RELATIONS, or UNIQUE) which other row (or NOWHERE), and the revision."""
+
+    row: NDArray[np.int64]
+    relation: NDArray[np.int8]
+    target: NDArray[np.int64]
+    revision: NDArray[np.int64]
+
+
+class Overturned(NamedTuple):
+    """Rows that the stream called unique, how each duplicates an earlier one, and which."""
+
+    row: NDArray[np.int64]
+    relation: NDArray[np.int8]
+    target: NDArray[np.int64]
+
+
+def relations_to(documents: Gathered, copies: Copies, rows: NDArray[Any], firsts: NDArray[Any]) -> NDArray[np.int8]:
+    """How documents of a cluster relate to its first one, as places in RELATIONS; to itself it is identical."""
+    found = levels(documents.checksums[rows], documents.checksums[firsts])
+    found[found == LEVELS] = NEAR
+    # Brought together by several levels, one after the other: the weakest is true of all.
+    found[(found == NEAR) & (copies.kept[rows] == copies.kept[firsts])] = LEVELS - 1
+    return found
+
+
+def find_overturned(
+    documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
+) -> Overturned:
+    """Duplicates of the first document of their cluster; and of those alone, what an earlier document contains."""
+    first = first_of_each(cluster, documents.order)
+    unique = documents.relation == UNIQUE
+    members = np.flatnonzero(unique & (first != np.arange(len(documents))))
+    alone = unique & (sizes(cluster) == 1)
+    earlier = documents.rank[contained.outer] < documents.rank[contained.inner]
+    held = np.flatnonzero(alone[contained.inner] & earlier)
+    inner, outer = contained.inner[held], contained.outer[held]
+    # Of several documents that hold it, the one that holds most; among equals the first.
+    order = np.lexsort((documents.rank[outer], -contained.containment[held], inner))
+    inner, places = np.unique(inner[order], return_index=True)
+    return Overturned(
+        np.concatenate([members, inner]).astype(np.int64),
+        np.concatenate(
+            [relations_to(documents, copies, members, first[members]), np.full(inner.size, CONTAINED, np.int8)]
+        ),
+        np.concatenate([first[members], outer[order][places]]).astype(np.int64),
+    )
+
+
+def revised(documents: Gathered, found: Overturned, before: Said | None) -> Said:
+    """What is said now, after what was said in the run before."""
+    rows = len(documents)
+    relation, target = np.full(rows, UNIQUE, np.int8), np.full(rows, NOWHERE)
+    revision = np.full(rows, FIRST_REVISION - 1)
+    if before is not None:
+        relation[before.row], target[before.row] = before.relation, before.target
+        revision[before.row] = before.revision
+    now, now_target = np.full(rows, UNIQUE, np.int8), np.full(rows, NOWHERE)
+    now[found.row], now_target[found.row] = found.relation, found.target
+    revision += (now != relation) | (now_target != target)
+    said = np.flatnonzero(revision >= FIRST_REVISION)
+    return Said(said, now[said], now_target[said], revision[said])
+
+
+def said_in(path: Path, documents: Gathered) -> Said | None:
+    """What a file of results says, of the documents that are there; None without one. Raises CorruptState."""
+    if not path.exists():
+        return None
+    try:
+        columns = ["document", "relation", "duplicate_of", "revision"]
+        table = pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
+        names, relations, targets, revisions = (column.to_pylist() for column in table.columns)
+        row, target = _rows_of(documents, names), _rows_of(documents, targets)
+        relation = np.array([_PLACES[each] for each in relations], np.int8)
+        revision = np.array(revisions, np.int64)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise CorruptState(
+            f"{path}: expected what the last run said: {error!r}; without it, revisions start anew"
+        ) from error
+    there = row != NOWHERE
+    return Said(row[there], relation[there], target[there], revision[there])
+
+
+def _rows_of(documents: Gathered, names: Sequence[str | None]) -> NDArray[np.int64]:
+    """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
+    if not len(documents) or not names:
+        return np.full(len(names), NOWHERE)
+    places = [(0, 0) if name is None else tuple(map(int, name.split(":"))) for name in names]
+    known, wanted = names_of(documents.id[:, 1:]), names_of(np.array(places, np.int64))
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known[order], wanted), len(documents) - 1)
+    found = (known[order][at] == wanted) & np.array([name is not None for name in names])
+    return np.where(found, order[at], NOWHERE)

@@ -1,0 +1,286 @@
+"""The documents of a corpus as columns on disk, memory-mapped: what the offline pass works on.
+
+Rows are numbered in the order in which they were gathered, and keep their numbers when more are gathered later; their
+order among all pages is that of their ids. Every document is there once, whatever the corpus repeats.
+
+    <directory>/gathered.json      how many rows there are, from which files, by which signature version; checksums
+    <directory>/<column>           little-endian, one after the other; text and sketches have a column of ends beside
+
+What stands in the files beyond what gathered.json says was not finished, and is written over.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState, WrongState
+from neardup.matching.match import RELATIONS
+from neardup.messages.forgotten import NOTHING, Forgotten
+from neardup.offline.corpus.corpus import Corpus, CorpusFile
+from neardup.offline.corpus.forgetting import LeftOut, ids_of, sketches_left, with_sketches
+from neardup.offline.corpus.known_ids import KnownIds
+from neardup.types import DocumentId
+from neardup.util.durable import write_text
+
+FILE: Final = "gathered.json"
+VERSION: Final = 2
+UNIQUE: Final = -1
+"""In place of a relation."""
+
+_FIXED: Final = {
+    "id": ("<i8", 3),
+    "fingerprint": ("<u8", 1),
+    "checksums": ("<u8", 6),
+    "size": ("<i8", 1),
+    "relation": ("i1", 1),
+    "match": ("<i8", 3),
+}
+_VARIABLE: Final = ("url", "fetched_at", "sketch")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What gathered.json says."""
+
+    rows: int = 0
+    signature_version: str = ""
+    files: tuple[CorpusFile, ...] = ()
+    ends: tuple[int, ...] = (0,) * len(_VARIABLE)
+    checksums: dict[str, int] = field(default_factory=dict)
+    """CRC-32 of each file."""
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each file."""
+        ends = dict(zip(_VARIABLE, self.ends, strict=True))
+        return {
+            **{name: self.rows * width * np.dtype(dtype).itemsize for name, (dtype, width) in _FIXED.items()},
+            **{f"{name}.end": 8 * self.rows for name in _VARIABLE},
+            **{"url": ends["url"], "fetched_at": ends["fetched_at"], "sketch": 8 * ends["sketch"]},
+        }
+
+
+class Gathered:
+    """The columns in a directory, as of its opening. Raises StateError if what lies there cannot be used.
+
+    `id` (n, 3), `fingerprint`, `checksums` (n, 3 levels, 2 words), `size`; `relation` (a place in RELATIONS, or UNIQUE)
+    and `match` (n, 3): the stream's verdict; `words` with all sketches, and `starts` (n + 1), where each is in it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.manifest = _load(directory / FILE)
+        self.id = self._fixed("id").reshape(-1, 3)
+        self.fingerprint = self._fixed("fingerprint")
+        self.checksums = self._fixed("checksums").reshape(-1, 3, 2)
+        self.size = self._fixed("size")
+        self.relation = self._fixed("relation")
+        self.match = self._fixed("match").reshape(-1, 3)
+        self.starts = self._starts("sketch")
+        self.words = self._mapped("sketch", "<u8", int(self.starts[-1]))
+
+    def __len__(self) -> int:
+        return self.manifest.rows
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Row numbers in the order of all pages."""
+        return np.lexsort((self.id[:, 2], self.id[:, 1], self.id[:, 0]))
+
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """The place of each row in that order."""
+        rank = np.empty(len(self), np.int64)
+        rank[self.order] = np.arange(len(self))
+        return rank
+
+    def verify(self) -> None:
+        """Read everything. Raises CorruptState if a file is not as it was written."""
+        for name, size in self.manifest.sizes().items():
+            expected, got = self.manifest.checksums.get(name, 0), zlib.crc32(self._mapped(name, "u1", size).data)
+            if got != expected:
+                path = self._directory / name
+                raise CorruptState(f"{path}: expected checksum {expected:08x}, got {got:08x}; start anew with --full")
+
+    def document(self, row: int) -> DocumentId:
+        """The id of a row."""
+        return DocumentId(*self.id[row].tolist())
+
+    def sketch(self, row: int) -> NDArray[np.uint64]:
+        """Packed; empty where an earlier document has the same tokens."""
+        return self.words[self.starts[row] : self.starts[row + 1]]
+
+    def url(self, row: int) -> str:
+        """Of one row."""
+        return self._text("url", row)
+
+    def fetched_at(self, row: int) -> str | None:
+        """Of one row, as the crawler said it."""
+        return self._text("fetched_at", row) or None
+
+    def _text(self, name: str, row: int) -> str:
+        starts, data = self._texts[name]
+        return bytes(data[starts[row] : starts[row + 1]]).decode()
+
+    @cached_property
+    def _texts(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        found = {}
+        for name in ("url", "fetched_at"):
+            starts = self._starts(name)
+            found[name] = (starts, self._mapped(name, "u1", int(starts[-1])))
+        return found
+
+    def _fixed(self, name: str) -> NDArray[Any]:
+        dtype, width = _FIXED[name]
+        return self._mapped(name, dtype, self.manifest.rows * width)
+
+    def _starts(self, name: str) -> NDArray[np.int64]:
+        return np.concatenate([np.zeros(1, np.int64), self._mapped(f"{name}.end", "<i8", self.manifest.rows)])
+
+    def _mapped(self, name: str, dtype: str, count: int) -> NDArray[Any]:
+        path, need = self._directory / name, count * np.dtype(dtype).itemsize
+        if not need:
+            return np.empty(0, dtype)
+        if not path.exists() or path.stat().st_size < need:
+            raise CorruptState(f"{path}: expected {need} bytes; delete {self._directory} to gather it anew")
+        # As a plain array: slicing a memmap costs ten times as much.
+        return np.memmap(path, dtype, "r", shape=(count,)).view(np.ndarray)
+
+
+def gather(
+    corpus: Corpus,
+    directory: Path,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    forgotten: Forgotten = NOTHING,
+) -> Gathered:
+    """Take what is new in the corpus into the directory; known documents are passed over, and those forgotten.
+
+    What was gathered before it was forgotten stays. Raises WrongState when a file has another signature version than
+    the ones before. `progress`: files done, of all.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    before = Gathered(directory)
+    taken = set(before.manifest.files)
+    new = [file for file in corpus.files() if file not in taken]
+    if not new:
+        return before
+    known, left_out = KnownIds(before.id), LeftOut(forgotten)
+    left = sketches_left(corpus, new, left_out)
+    signature = before.manifest.signature_version
+    with _Appending(directory, before.manifest) as appending:
+        for number, file in enumerate(new):
+            found = corpus.signature_version(file)
+            if signature and found != signature:
+                raise WrongState(f"{file.name}: expected signatures {signature}, got {found}: use a corpus for each")
+            signature = found
+            for batch in corpus.read(file):
+                appending.add(with_sketches(_without_known(_without(batch, left_out), known), left))
+            progress(number + 1, len(new))
+        appending.finish(signature, (*before.manifest.files, *new))
+    return Gathered(directory)
+
+
+class _Appending:
+    """The columns' files, open at the end of what is finished."""
+
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        self._directory, self._rows = directory, manifest.rows
+        self._ends = dict(zip(_VARIABLE, manifest.ends, strict=True))
+        self._checksums = dict(manifest.checksums)
+        sizes = manifest.sizes()
+        self._files = {name: (directory / name).open("r+b" if (directory / name).exists() else "w+b") for name in sizes}
+        for name, size in sizes.items():
+            self._files[name].truncate(size)
+            self._files[name].seek(size)
+
+    def __enter__(self) -> "_Appending":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Rows of the corpus."""
+        column = {name: batch.column(name) for name in batch.schema.names}
+        matches = [_numbers(column[f"match_{name}"].fill_null(-1)) for name in ("timestamp", "partition", "offset")]
+        relations = {str(relation): place for place, relation in enumerate(RELATIONS)}
+        places = [relations.get(relation, UNIQUE) for relation in column["relation"].to_pylist()]
+        levels = [column[name].to_pylist() for name in ("content", "tokens", "shingles")]
+        self._put("id", ids_of(batch))
+        self._put("fingerprint", _numbers(column["fingerprint"]))
+        self._write("checksums", b"".join(part for three in zip(*levels, strict=True) for part in three))
+        self._put("size", _numbers(column["size"]))
+        self._put("relation", np.array(places, np.int8))
+        self._put("match", np.stack(matches, axis=1))
+        self._put_all("url", [text.encode() for text in column["url"].to_pylist()], 1)
+        self._put_all("fetched_at", [(text or "").encode() for text in column["fetched_at"].to_pylist()], 1)
+        self._put_all("sketch", column["sketch"].to_pylist(), 8)
+        self._rows += len(batch)
+
+    def finish(self, signature: str, files: tuple[CorpusFile, ...]) -> None:
+        """Make it durable, and true."""
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        body = {
+            "version": VERSION,
+            "rows": self._rows,
+            "signature_version": signature,
+            "files": files,
+            "ends": [self._ends[name] for name in _VARIABLE],
+            "checksums": self._checksums,
+        }
+        write_text(self._directory / FILE, json.dumps(body))
+
+    def _put(self, name: str, values: NDArray[Any]) -> None:
+        self._write(name, np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes())
+
+    def _put_all(self, name: str, values: Iterable[bytes], unit: int) -> None:
+        values = list(values)
+        ends = self._ends[name] + np.cumsum([len(value) // unit for value in values], dtype=np.int64)
+        self._put(f"{name}.end", ends)
+        self._write(name, b"".join(values))
+        if values:
+            self._ends[name] = int(ends[-1])
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._files[name].write(data)
+        self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
+
+
+def _without(batch: pyarrow.RecordBatch, left_out: LeftOut) -> pyarrow.RecordBatch:
+    return batch.filter(pyarrow.array(~left_out.among(ids_of(batch)))) if left_out else batch
+
+
+def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:
+    """The rows whose ids are new; they are known afterwards."""
+    rows = known.take(ids_of(batch))
+    return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows))
+
+
+def _numbers(column: pyarrow.Array) -> NDArray[np.int64]:
+    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _load(path: Path) -> Manifest:
+    if not path.exists():
+        return Manifest()
+    try:
+        body = json.loads(path.read_text())
+        version = body.pop("version")
+        if version != VERSION:
+            raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
+        files = tuple(CorpusFile(*each) for each in body.pop("files"))
+        return Manifest(**{**body, "files": files, "ends": tuple(body["ends"])})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptState(f"{path}: expected what was gathered: {error!r}; start anew with --full") from error

@@ -1,0 +1,1 @@
+"""Candidate pairs of documents from postings, sketch keys and fingerprints, in bounded memory."""

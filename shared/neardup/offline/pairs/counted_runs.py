@@ -1,0 +1,162 @@
+"""Pairs of rows counted in bounded memory: divide, compute, merge (Broder 1997, "Algorithms").
+
+Pairs are collected until a buffer is full, sorted and counted: a run. All runs of a buffer but the last are on disk,
+and in the end all are merged, a range of pairs at a time, adding counts.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.common.radix import sort_words
+from neardup.kernels.offline.postings import count_equal, merge_counted
+from neardup.offline.pairs.pair_files import CollectedPairs
+from neardup.offline.pairs.postings import merged
+from neardup.util.parallel import CORES, in_order
+
+_BYTES_A_PAIR: Final = 32
+"""That sorting, or merging, takes at once."""
+_SAMPLED: Final = 64
+"""Pairs that are looked at, of all runs together, for every range that is to be merged."""
+
+Score = Callable[[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
+"""(pairs as a << 32 | b, how often each was found) -> a score each, below 0 for those that are not wanted."""
+
+
+class CountedPairs(NamedTuple):
+    """Sorted pairs, a << row_bits | b, and how often each was found."""
+
+    pairs: NDArray[np.uint64]
+    counts: NDArray[np.uint32]
+
+
+class Run(Protocol):
+    """Counted pairs, in memory or not."""
+
+    size: int
+
+    def every(self, step: int) -> NDArray[np.uint64]:
+        """A pair of each `step`."""
+
+    def between(self, first: int, last: int | None) -> CountedPairs:
+        """Pairs from `first` to before `last`."""
+
+
+class RunBuffer:
+    """Room for pairs of rows below 2^row_bits. Who fills it says how far, and cuts a run when it is full.
+
+    Takes `memory_bytes`, or as much as the `least` pairs that it has room for. `directory` is its own.
+    """
+
+    def __init__(self, memory_bytes: int, least: int, row_bits: int, directory: Path) -> None:
+        self.pairs = np.empty(max(memory_bytes // _BYTES_A_PAIR, least), np.uint64)
+        self.filled = 0
+        self.runs: list[Run] = []
+        self._spare = np.empty_like(self.pairs)
+        self._row_bits, self._directory = row_bits, directory
+
+    def add(self, pairs: NDArray[np.uint64]) -> None:
+        """Take these, and cut runs where it is full."""
+        while pairs.size:
+            if self.filled == self.pairs.size:
+                self.cut()
+            some = pairs[: self.pairs.size - self.filled]
+            self.pairs[self.filled : self.filled + some.size] = some
+            self.filled += some.size
+            pairs = pairs[some.size :]
+
+    def cut(self) -> None:
+        """Put what was filled on disk, as a run."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self.runs.append(_Spilled(self._directory / str(len(self.runs)), self._counted()))
+        self.filled = 0
+
+    def finish(self) -> list[Run]:
+        """All runs, the last one in memory. The buffer cannot be used any more."""
+        if self.filled:
+            self.runs.append(_Held(*self._counted()))
+            self.pairs = self._spare = np.empty(0, np.uint64)
+        return self.runs
+
+    def _counted(self) -> CountedPairs:
+        pairs, spare = self.pairs[: self.filled], self._spare[: self.filled]
+        sort_words(pairs, spare, 0, 2 * self._row_bits)
+        counts = spare.view(np.uint32)[: pairs.size]
+        kept = count_equal(pairs, counts)
+        return CountedPairs(pairs[:kept], counts[:kept])
+
+
+class _Held:
+    """A run in memory."""
+
+    def __init__(self, pairs: NDArray[np.uint64], counts: NDArray[np.uint32]) -> None:
+        self._run = CountedPairs(pairs.copy(), counts.copy())
+        self.size = pairs.size
+
+    def every(self, step: int) -> NDArray[np.uint64]:
+        return self._run.pairs[::step]
+
+    def between(self, first: int, last: int | None) -> CountedPairs:
+        places = _range(self._run.pairs, first, last)
+        return CountedPairs(self._run.pairs[places], self._run.counts[places])
+
+
+class _Spilled:
+    """A run on disk, mapped only when it is asked: there may be more runs than files that can be open."""
+
+    def __init__(self, path: Path, run: CountedPairs) -> None:
+        self._pairs, self._counts = path.with_suffix(".pairs"), path.with_suffix(".counts")
+        run.pairs.tofile(self._pairs)
+        run.counts.tofile(self._counts)
+        self.size = run.pairs.size
+
+    def every(self, step: int) -> NDArray[np.uint64]:
+        return np.array(np.memmap(self._pairs, np.uint64, "r")[::step])
+
+    def between(self, first: int, last: int | None) -> CountedPairs:
+        pairs = np.memmap(self._pairs, np.uint64, "r")
+        places = _range(pairs, first, last)
+        return CountedPairs(np.array(pairs[places]), np.array(np.memmap(self._counts, np.uint32, "r")[places]))
+
+
+def merge_runs(
+    runs: Sequence[Run], row_bits: int, score: Score, memory_bytes: int, pool: ThreadPoolExecutor, into: CollectedPairs
+) -> None:
+    """Hand on the pairs of all runs that the score wants, in order, each once."""
+    cuts = _cuts(runs, memory_bytes)
+    right = np.uint64(row_bits)
+
+    def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        last = cuts[number + 1] if number + 1 < len(cuts) else None
+        # No name for the parts: each is let go when it is merged.
+        pairs, counts = merged(
+            [run.between(cuts[number], last) for run in runs],
+            lambda one, other: CountedPairs(*merge_counted(*one, *other)),
+        )
+        pairs = (pairs >> right << np.uint64(32)) + (pairs & np.uint64((1 << row_bits) - 1))
+        scores = score(pairs, counts)
+        good = scores >= 0
+        return (pairs, scores) if good.all() else (pairs[good], scores[good])
+
+    for found in in_order(pool, wanted, range(len(cuts)), ahead=CORES):
+        into.add(*found)
+
+
+def _cuts(runs: Sequence[Run], memory_bytes: int) -> list[int]:
+    """Where the ranges begin that are merged at once: one for each core, or as many as memory wants."""
+    total = sum(run.size for run in runs)
+    if not total:
+        return []
+    pieces = max(CORES, total * _BYTES_A_PAIR * CORES // memory_bytes + 1)
+    sampled = np.sort(np.concatenate([run.every(max(1, total // (_SAMPLED * pieces))) for run in runs]))
+    inner = sampled[np.linspace(0, sampled.size, pieces, endpoint=False).astype(np.int64)[1:]]
+    return [0, *np.unique(inner[inner > 0]).tolist()]
+
+
+def _range(pairs: NDArray[np.uint64], first: int, last: int | None) -> slice:
+    start = int(np.searchsorted(pairs, np.uint64(first)))
+    return slice(start, pairs.size if last is None else int(np.searchsorted(pairs, np.uint64(last))))

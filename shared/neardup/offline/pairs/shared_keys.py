@@ -1,0 +1,72 @@
+"""Which rows share how many keys: each key gives its pairs of rows, which are counted (`counted_runs`)."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from neardup.kernels.offline.postings import PARTITIONS, TakingPart, expand
+from neardup.offline.pairs.counted_runs import Run, RunBuffer, Score, merge_runs
+from neardup.offline.pairs.pair_files import collecting
+from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.postings import Postings
+from neardup.util.parallel import CORES
+
+
+def pairs_sharing(
+    postings: Postings,
+    who: TakingPart,
+    first_new: int,
+    *,
+    common: int,
+    memory_bytes: int,
+    directory: Path,
+    score: Score,
+    progress: Callable[[int, int], None],
+) -> tuple[Pairs, Counted]:
+    """The pairs of rows that share a key, one of them `first_new` or later, and that the score wants.
+
+    `who` takes part in which keys goes by their rarity (`kernels.postings.rarity`); keys of more than `common` rows
+    with a reach are ignored. Memory is bounded by `memory_bytes`, and by `common` words for each
+    core.
+    """
+    row_bits = who.reach.size.bit_length()
+    spilled = directory / "spilled"
+    shutil.rmtree(spilled, ignore_errors=True)
+    ignored = np.zeros((CORES, 2), np.int64)
+
+    def collect(share: int) -> list[Run]:
+        """The pairs of every so many partitions."""
+        buffer = RunBuffer(memory_bytes // CORES, common, row_bits, spilled / str(share))
+        for number in range(share, PARTITIONS, CORES):
+            words, at, done = postings.partition(number), 0, 0
+            while at < words.size:
+                at, done, buffer.filled = expand(
+                    words,
+                    at,
+                    done,
+                    who,
+                    first_new,
+                    common,
+                    row_bits,
+                    buffer.pairs,
+                    buffer.filled,
+                    ignored[share],
+                )
+                if at < words.size:
+                    buffer.cut()
+        return buffer.finish()
+
+    with ThreadPoolExecutor(CORES) as pool, collecting(directory) as found:
+        runs: list[Run] = []
+        for done, some in enumerate(pool.map(collect, range(CORES))):
+            runs += some
+            progress(done + 1, CORES + 1)
+        merge_runs(runs, row_bits, score, memory_bytes, pool, found)
+        pairs = found.mapped()
+    shutil.rmtree(spilled, ignore_errors=True)
+    progress(CORES + 1, CORES + 1)
+    common_keys, common_postings = ignored.sum(axis=0).tolist()
+    return pairs, Counted(common_keys, common_postings)

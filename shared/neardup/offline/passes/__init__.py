@@ -1,0 +1,1 @@
+"""Incremental and resumable passes over the corpus, with their phases, lock and run file."""

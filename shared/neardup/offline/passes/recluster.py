@@ -1,0 +1,124 @@
+"""The offline pass on one machine: gathers what is new in the corpus, and runs over it.
+
+    <directory>/clusters.parquet ...     the results, report.json and report.html
+    <directory>/work/run.json            the run that was begun last
+    <directory>/work/gathered/           the documents
+    <directory>/work/sources/NAME/       what a source of pairs keeps
+    <directory>/work/PHASE               what a phase found
+
+A run that was cut off is finished, from where it was, before more documents are gathered.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from neardup.errors import WrongState
+from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.corpus.forgetting import LeftOut
+from neardup.offline.options import Options
+from neardup.offline.pairs.pair_source import PairSource
+from neardup.offline.passes import run_file
+from neardup.offline.passes.lock import LOCK, alone
+from neardup.offline.passes.phases import Progress
+from neardup.offline.passes.run import Run
+from neardup.offline.report.files import write_report
+from neardup.offline.report.report import Phase, Report
+
+WORK: Final = "work"
+_GATHERED: Final = "gathered"
+_DROPPED: Final = "dropped-"
+
+
+def recluster(
+    corpus: Corpus,
+    directory: Path,
+    options: Options,
+    sources: Sequence[PairSource],
+    progress: Progress = lambda phase, done, of: None,
+) -> Report:
+    """Cluster all documents of the corpus, and write the results to the directory. May block for long.
+
+    Raises StateError when the directory is in use or was made with other options, or when the corpus has another
+    signature version than the options say.
+    """
+    assert [source.name for source in sources] == list(options.pair_sources)
+    begun = time.perf_counter()
+    work = directory / WORK
+    with alone(work):
+        last = run_file.load(work, options)
+        known = 0 if last is None else last.rows
+        phases: list[Phase] = []
+        gathered(directory).verify()
+        if last is not None and not Run.is_finished(work, last):
+            known = last.first
+            phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases
+        started, size = time.perf_counter(), _bytes_in(work / _GATHERED)
+        forgotten = corpus.forgotten()
+        documents = gather(corpus, work / _GATHERED, lambda done, of: progress("gather", done, of), forgotten)
+        _check_signatures(documents, options)
+        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / _GATHERED) - size)
+        this = run_file.next_run(last, documents.manifest)
+        run_file.begin(work, options, this)
+        report = Run(directory, work, documents, this, options, sources, progress).go()
+        phases += [gathering, *report.phases]
+        seconds = time.perf_counter() - begun
+        report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
+        write_report(directory, report)
+        return report
+
+
+def start_anew(directory: Path) -> None:
+    """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
+
+    The results stay until there are new ones: what they say against the stream is where its revisions go on.
+    """
+    work = directory / WORK
+    if not work.exists():
+        return
+    with alone(work):
+        # Documents last, and a folder at once: whenever this is cut off, what is left belongs to those that are left.
+        for path in work.glob(f"{_DROPPED}*"):
+            shutil.rmtree(path)
+        for path in sorted(work.iterdir(), key=lambda path: (path.name == _GATHERED, path.name != run_file.FILE)):
+            if path.is_dir():
+                shutil.rmtree(path.rename(work / f"{_DROPPED}{path.name}"))
+            elif path.name != LOCK:
+                path.unlink()
+
+
+def drop_forgotten(corpus: Corpus, directory: Path) -> None:
+    """Start anew if documents of the last run were forgotten since: all that was found may rest on them.
+
+    Before sources of pairs are made, which keep what they know of documents there. Raises StateError.
+    """
+    if LeftOut(corpus.forgotten()).among(gathered(directory).id).any():
+        start_anew(directory)
+
+
+def gathered(directory: Path) -> Gathered:
+    """The documents that the last run in a directory worked on. Raises StateError."""
+    return Gathered(directory / WORK / _GATHERED)
+
+
+def source_directory(directory: Path, name: str) -> Path:
+    """Where a source of pairs keeps what it needs for the next run."""
+    return directory / WORK / "sources" / name
+
+
+def _check_signatures(documents: Gathered, options: Options) -> None:
+    found = documents.manifest.signature_version
+    if len(documents) and found != options.signature_version:
+        raise WrongState(
+            f"expected a corpus with signatures {options.signature_version}, got {found}: use the settings that it was "
+            "made with"
+        )
+
+
+def _bytes_in(directory: Path) -> int:
+    return sum(entry.stat().st_size for entry in os.scandir(directory)) if directory.exists() else 0

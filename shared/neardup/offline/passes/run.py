@@ -1,0 +1,194 @@
+"""One run of the offline pass: copies → pairs of each source → edges → clusters → overturned → results → index.
+
+A run compares the documents that have come since the run before, with each other and with all before, and leads anew
+what they touch. The results are those of one run over everything, with one exception: a shingle that became common only
+later keeps the edges that were found through it before.
+
+Old edges may go: a new document that stands earlier than its copies is kept in their place, and brings its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState
+from neardup.offline.clusters.clusters import Before, Leaders, find_clusters
+from neardup.offline.clusters.copies import Copies, find_copies
+from neardup.offline.clusters.edges import Contained, Edges, find_edges
+from neardup.offline.clusters.overturned import Said, find_overturned, revised, said_in
+from neardup.offline.clusters.representative import representatives
+from neardup.offline.corpus.columns import Gathered
+from neardup.offline.options import Options
+from neardup.offline.pairs.pair_source import Pairs, PairSource
+from neardup.offline.passes.phases import Found, Phases, Progress, RunKey
+from neardup.offline.queries.index_reader import FILE as INDEX_FILE
+from neardup.offline.queries.index_writer import build_index
+from neardup.offline.report.counting import make_report
+from neardup.offline.report.report import Report
+from neardup.offline.results.writing import FILES, write_clusters, write_contained, write_edges, write_overturned
+
+COPIES: Final = "copies"
+EDGES: Final = "edges"
+CLUSTERS: Final = "clusters"
+OVERTURNED: Final = "overturned"
+RESULTS: Final = "results"
+INDEX: Final = "index"
+
+
+class Run:
+    """Writes results to `directory`, and what the phases find to `work`. Raises StateError."""
+
+    def __init__(
+        self,
+        directory: Path,
+        work: Path,
+        documents: Gathered,
+        run: RunKey,
+        options: Options,
+        sources: Sequence[PairSource],
+        progress: Progress,
+    ) -> None:
+        if len(documents) != run.rows:
+            raise CorruptState(f"{work}: expected {run.rows} documents, got {len(documents)}: start anew with --full")
+        self._directory, self._documents, self._run = directory, documents, run
+        self._options, self._sources, self._progress = options, sources, progress
+        self._phases = Phases(work, run, progress)
+
+    @staticmethod
+    def is_finished(work: Path, run: RunKey) -> bool:
+        """Whether all its phases are."""
+        return Phases(work, run, lambda phase, done, of: None).has(INDEX)
+
+    def go(self) -> Report:
+        """Do what is not done yet."""
+        copies = self._copies()
+        counts, edges, contained, touched = self._edges(copies)
+        leaders = self._clusters(copies, edges, touched)
+        said = self._overturned(copies, leaders, contained)
+        self._results(copies, leaders, edges, contained, said)
+        self._index()
+        return make_report(
+            self._documents,
+            copies,
+            leaders,
+            said,
+            new_documents=self._run.rows - self._run.first,
+            edges=edges.a.size,
+            contained=contained.inner.size,
+            pairs=counts["pairs"],
+            common_keys=counts["common_keys"],
+            large_cluster=self._options.large_cluster,
+            phases=self._phases.done,
+        )
+
+    def _copies(self) -> Copies:
+        def find() -> Found:
+            return {}, find_copies(self._documents)._asdict()
+
+        return Copies(**self._phases.keep(COPIES, find).arrays)
+
+    def _edges(self, copies: Copies) -> tuple[Mapping[str, Any], Edges, Contained, NDArray[np.uint32]]:
+        """How many pairs there were, all edges, all that is contained, and the rows that have gained or lost edges."""
+        if self._phases.has(EDGES):
+            found = self._phases.repeat(EDGES)
+        else:
+            pairs = [(source.name, *self._pairs(source, copies)) for source in self._sources]
+            found = self._phases.keep(EDGES, lambda: self._verified(copies, pairs))
+            for source in self._sources:
+                self._phases.drop(_pairs_of(source))
+        arrays = found.arrays
+        return found.about, _edges_in(arrays), _contained_in(arrays), arrays["touched"]
+
+    def _pairs(self, source: PairSource, copies: Copies) -> tuple[Pairs, int]:
+        """The new ones, and how many keys were too common to be used."""
+        name = _pairs_of(source)
+
+        def find() -> Found:
+            pairs, counted = source.pairs(
+                self._documents, copies.comparable, self._run.first, lambda done, of: self._progress(name, done, of)
+            )
+            return {"common_keys": counted.common_keys}, pairs._asdict()
+
+        found = self._phases.keep(name, find, mapped=True)
+        return Pairs(**found.arrays), found.about["common_keys"]
+
+    def _verified(self, copies: Copies, sources: Sequence[tuple[str, Pairs, int]]) -> Found:
+        new, new_contained = find_edges(
+            self._documents,
+            [(name, pairs) for name, pairs, _ in sources],
+            self._options,
+            lambda done, of: self._progress(EDGES, done, of),
+        )
+        touched = [new.a, new.b]
+        before = self._phases.before(EDGES)
+        if before is not None:
+            old, old_contained = _edges_in(before.arrays), _contained_in(before.arrays)
+            holds = copies.comparable[old.a] & copies.comparable[old.b]
+            touched += [old.a[~holds], old.b[~holds]]
+            new = Edges(*_joined(old, holds, new))
+            holds = copies.comparable[old_contained.inner] & copies.comparable[old_contained.outer]
+            new_contained = Contained(*_joined(old_contained, holds, new_contained))
+        counts = {
+            "pairs": {name: int(pairs.a.size) for name, pairs, _ in sources},
+            "common_keys": {name: common for name, _, common in sources},
+        }
+        return counts, {**new._asdict(), **new_contained._asdict(), "touched": np.unique(np.concatenate(touched))}
+
+    def _clusters(self, copies: Copies, edges: Edges, touched: NDArray[np.uint32]) -> Leaders:
+        def find() -> Found:
+            last = self._phases.before(CLUSTERS)
+            before = None if last is None else Before(last.arrays["cluster"], touched)
+            return {}, find_clusters(self._documents, copies, edges, self._options, before)._asdict()
+
+        return Leaders(**self._phases.keep(CLUSTERS, find).arrays)
+
+    def _overturned(self, copies: Copies, leaders: Leaders, contained: Contained) -> Said:
+        def find() -> Found:
+            before = said_in(self._directory / "overturned.parquet", self._documents)
+            found = find_overturned(self._documents, copies, leaders.cluster, contained)
+            return {}, revised(self._documents, found, before)._asdict()
+
+        return Said(**self._phases.keep(OVERTURNED, find).arrays)
+
+    def _results(self, copies: Copies, leaders: Leaders, edges: Edges, contained: Contained, said: Said) -> None:
+        rule = self._options.representative
+        if self._phases.has(RESULTS) and self._phases.values(RESULTS)["representative"] != rule:
+            self._phases.drop(INDEX)
+            self._phases.drop(RESULTS)
+
+        def write() -> Found:
+            standing = representatives(self._documents, leaders.cluster, rule)
+            write_clusters(self._directory, self._documents, copies, leaders.cluster, standing)
+            write_contained(self._directory, self._documents, contained)
+            write_edges(self._directory, self._documents, edges, [source.name for source in self._sources])
+            write_overturned(self._directory, self._documents, copies, said)
+            return {"representative": rule}, {}
+
+        self._phases.keep(RESULTS, write, writes=[self._directory / f"{name}.parquet" for name in FILES])
+
+    def _index(self) -> None:
+        def build() -> Found:
+            build_index(self._directory, self._documents)
+            return {}, {}
+
+        self._phases.keep(INDEX, build, writes=[self._directory / INDEX_FILE])
+
+
+def _pairs_of(source: PairSource) -> str:
+    return f"pairs {source.name}"
+
+
+def _edges_in(arrays: Mapping[str, NDArray[Any]]) -> Edges:
+    return Edges(*(arrays[name] for name in Edges._fields))
+
+
+def _contained_in(arrays: Mapping[str, NDArray[Any]]) -> Contained:
+    return Contained(*(arrays[name] for name in Contained._fields))
+
+
+def _joined(old: Sequence[NDArray[Any]], holds: NDArray[np.bool_], new: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """What holds of the old, and the new."""
+    return [np.concatenate([before[holds], now]) for before, now in zip(old, new, strict=True)]

@@ -1,0 +1,70 @@
+"""Which run a directory of results is in, and with what options it was made."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import xxhash
+
+from neardup.errors import CorruptState, WrongState
+from neardup.offline.corpus.columns import Manifest
+from neardup.offline.options import Options
+from neardup.offline.passes.phases import RunKey
+from neardup.util.durable import write_text
+
+FILE: Final = "run.json"
+VERSION: Final = 1
+_FREE: Final = ("representative", "large_cluster", "memory_bytes")
+"""Options that change nothing of what is kept between runs."""
+
+
+def load(directory: Path, options: Options) -> RunKey | None:
+    """The last run that was begun; None if there was none. Raises StateError if it was made with other options."""
+    path = directory / FILE
+    if not path.exists():
+        return None
+    try:
+        body = json.loads(path.read_text())
+        version, made_with, run = body["version"], body["options"], RunKey(**body["run"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptState(f"{path}: expected what the last run was: {error!r}; start anew with --full") from error
+    if version != VERSION:
+        raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
+    asked = _lasting(options)
+    other = [name for name in asked if asked[name] != made_with.get(name)]
+    if other:
+        said = "; ".join(f"{name}: expected {made_with.get(name)}, got {asked[name]}" for name in other)
+        raise WrongState(f"{path}: made with other options: {said}; use these, another directory, or --full")
+    return run
+
+
+def begin(directory: Path, options: Options, run: RunKey) -> None:
+    """Make a run the last one."""
+    body = {"version": VERSION, "options": _lasting(options), "run": run._asdict()}
+    write_text(directory / FILE, json.dumps(body, indent=1))
+
+
+def next_run(before: RunKey | None, manifest: Manifest) -> RunKey:
+    """The run over what is gathered now; the one before if nothing has come. Raises WrongState if rows were lost."""
+    files = _digest(manifest, len(manifest.files))
+    if before is None:
+        return RunKey(0, manifest.rows, files)
+    # Row numbers hold as long as the files that the rows came from are the first ones.
+    if before.files != _digest(manifest, int(before.files.partition("-")[0])):
+        raise WrongState(
+            f"expected the {before.rows} documents of the last run and more, got {manifest.rows} that were gathered "
+            "anew: start anew with --full"
+        )
+    return before if manifest.rows == before.rows else RunKey(before.rows, manifest.rows, files)
+
+
+def _digest(manifest: Manifest, count: int) -> str:
+    return f"{count}-{xxhash.xxh3_64_hexdigest(json.dumps(manifest.files[:count]).encode())}"
+
+
+def _lasting(options: Options) -> dict[str, Any]:
+    """As JSON has it."""
+    fields = {name: value for name, value in asdict(options).items() if name not in _FREE}
+    lasting: dict[str, Any] = json.loads(json.dumps(fields))
+    return lasting

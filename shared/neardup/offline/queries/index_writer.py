@@ -1,0 +1,130 @@
+"""The index of an offline pass: url → documents → cluster → urls (Broder 1997, "Query support"), in one SQLite file.
+
+It is made from the results beside it, under another name, and then renamed: a reader has a whole index, and keeps the
+one that it opened. Nobody ever writes to a finished one. Urls are found by their hash, as in the paper: that table is
+small and quickly made, however long urls are.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState, NotClustered, WrongState
+from neardup.offline.clusters.copies import find_copies
+from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.rows import UNKNOWN, Rows
+from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, place_of, url_hash
+from neardup.offline.results.schemas import CLUSTERS, CONTAINED
+from neardup.types import DocumentId
+
+_ROWS_AT_ONCE: Final = 1 << 14
+_TABLES: Final = """
+    CREATE TABLE documents (
+        timestamp INTEGER, partition INTEGER, offset INTEGER, url TEXT, url_hash INTEGER, fetched_at TEXT,
+        fetched INTEGER, size INTEGER, cluster TEXT, cluster_size INTEGER, relation TEXT, resemblance REAL,
+        representative TEXT, row INTEGER, kept TEXT, kept_row INTEGER, checksum INTEGER
+    );
+    CREATE TABLE contained (
+        partition INTEGER, offset INTEGER, in_partition INTEGER, in_offset INTEGER, containment REAL
+    );
+"""
+_FILL: Final = "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FILL_CONTAINED: Final = "INSERT INTO contained VALUES (?, ?, ?, ?, ?)"
+_INDEXES: Final = """
+    CREATE INDEX documents_by_url ON documents (url_hash);
+    CREATE INDEX documents_by_cluster ON documents (cluster);
+    CREATE INDEX documents_by_id ON documents (partition, offset);
+    CREATE INDEX contained_by_document ON contained (partition, offset);
+    CREATE INDEX contained_by_container ON contained (in_partition, in_offset);
+"""
+
+
+def build_index(results: Path, documents: Gathered | None = None) -> Path:
+    """Make the index of the results in a directory, and put it in the place of the one before.
+
+    With the gathered documents, it also says which row is whose: without them, there is no telling how two documents
+    relate that the results do not compare. Raises StateError if the results cannot be used. Memory does not grow with
+    the results, but by some 100 bytes a gathered document.
+    """
+    beside = results / f"{FILE}.new"
+    beside.unlink(missing_ok=True)
+    database = sqlite3.connect(beside)
+    try:
+        # Nothing to keep safe: until it is renamed it counts for nothing. Its sorting stays within the cache.
+        database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;")
+        database.executescript(_TABLES)
+        standing = _Standing(documents)
+        for batch in _batches(results / "clusters.parquet", CLUSTERS):
+            database.executemany(_FILL, ((*entry, checksum_of(entry)) for entry in _entries(batch, standing)))
+        for batch in _batches(results / "contained.parquet", CONTAINED):
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            database.executemany(_FILL_CONTAINED, ((*place_of(a), *place_of(b), much) for a, b, much in rows))
+        database.commit()
+        database.executescript(f"{_INDEXES} PRAGMA user_version = {VERSION};")
+    finally:
+        database.close()
+    with beside.open("rb") as file:
+        os.fsync(file.fileno())
+    return beside.replace(results / FILE)
+
+
+def moment_of(fetched_at: str | None, timestamp: int) -> int:
+    """When a document was fetched, in milliseconds: as the crawler said, if that is a time, else as it was recorded."""
+    try:
+        said = datetime.fromisoformat(fetched_at or "")
+        return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1000)
+    except ValueError:
+        return timestamp
+
+
+class _Standing:
+    """Where each document stands among the gathered ones, if there are any."""
+
+    def __init__(self, documents: Gathered | None) -> None:
+        self._documents = documents
+        if documents is not None:
+            self._rows, self._kept = Rows(documents), find_copies(documents).kept
+
+    def of(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
+        """Of each id its row, and name and row of the document that is kept of its copies."""
+        if self._documents is None:
+            return ((UNKNOWN, f"{partition}:{offset}", UNKNOWN) for _, partition, offset in ids.tolist())
+        rows = self._rows.of(ids)
+        if (rows == UNKNOWN).any():
+            missing = DocumentId(*ids[np.argmax(rows == UNKNOWN)].tolist())
+            raise WrongState(f"document {missing}: expected it among the gathered documents; {HOW_TO_MAKE} --full")
+        kept = self._kept[rows]
+        names = (f"{partition}:{offset}" for _, partition, offset in self._documents.id[kept].tolist())
+        return zip(rows.tolist(), names, kept.tolist(), strict=True)
+
+
+def _entries(batch: pyarrow.RecordBatch, standing: _Standing) -> Iterator[Entry]:
+    ids = np.stack([batch.column(name).to_numpy() for name in ("timestamp", "partition", "offset")], axis=1)
+    rows = zip(*(batch.column(name).to_pylist() for name in CLUSTERS.names), strict=True)
+    for row, (number, kept, kept_row) in zip(rows, standing.of(ids), strict=True):
+        timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, _ = row
+        yield Entry(
+            timestamp, partition, offset, url, url_hash(url), fetched_at, moment_of(fetched_at, timestamp), size,
+            cluster, members, relation, resemblance, one, number, kept, kept_row,
+        )  # fmt: skip
+
+
+def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a file, or of a folder of parts, with the columns in the order of the schema."""
+    if not path.exists():
+        raise NotClustered(f"{path}: expected results of an offline pass, there are none; {HOW_TO_MAKE}")
+    try:
+        for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+            with pyarrow.parquet.ParquetFile(part, page_checksum_verification=True) as file:
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names):
+                    yield batch.select(schema.names)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise CorruptState(f"{path}: expected results of an offline pass: {error}; {HOW_TO_MAKE}") from error

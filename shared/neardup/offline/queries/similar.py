@@ -1,0 +1,128 @@
+"""Resemblance on the fly (Broder 1997, "On the fly resemblance"): any text against every document of the corpus.
+
+Of the text all shingles are known, of a document only its sample. So the sample is looked for in the whole text, at the
+document's own modulus however long the text is; two samples would have to be compared at the coarser modulus of the
+two, which leaves few shingles of a short document. Where the sample is the whole document, nothing is estimated.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import NotClustered, WrongState
+from neardup.kernels.signatures.shingling import common
+from neardup.matching.rule import Thresholds, decide
+from neardup.offline.corpus.columns import Gathered
+from neardup.offline.pairs.postings import Postings
+from neardup.offline.queries.index_reader import HOW_TO_MAKE
+from neardup.signatures.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
+from neardup.signatures.shingles import shingles_of
+from neardup.signatures.signature import Signatures, Sketches
+from neardup.types import Checksums, Page, Relation
+
+CONTAINS: Final = "contains"
+"""The relation of a text to a document that is in it."""
+LEAST: Final = 0.1
+"""Of resemblance and containments; what is below in all of them is within their error, and is not told."""
+
+_RELATIONS: Final = (*map(str, Relation), CONTAINS, None)
+_VERIFIED: Final = 200
+"""Documents compared beyond those asked for: which are the best is only estimated before."""
+_EXPONENTS: Final = 64
+
+
+class SimilarRow(NamedTuple):
+    """A document like a text: how much each is of the other; None where too little of it was sampled to say."""
+
+    row: int
+    relation: str | None
+    resemblance: float
+    text_in_document: float | None
+    document_in_text: float | None
+
+    @property
+    def strength(self) -> float:
+        """The largest of the three."""
+        return max(self.resemblance, self.text_in_document or 0.0, self.document_in_text or 0.0)
+
+
+class SimilarRows(NamedTuple):
+    """The documents most like a text, the most alike first. `skipped`: why the text cannot be compared at all."""
+
+    skipped: str | None
+    rows: list[SimilarRow]
+
+
+def similar_rows(
+    documents: Gathered, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
+) -> SimilarRows:
+    """The kept documents most like a page. Raises OverLimit, if the limits say so.
+
+    The signatures must be those of the documents; postings of later documents do no harm.
+    """
+    signature = signatures.of(page)
+    if signature.sketches is None:
+        return SimilarRows(signature.skipped, [])
+    text = _text_of(signatures, page, signature.sketches, signature.checksums)
+    rows = _candidates(documents, postings, text, limit + _VERIFIED)
+    found = [each for row in rows.tolist() if (each := _compare(documents, row, text, thresholds)).strength >= LEAST]
+    found.sort(key=lambda each: (_RELATIONS.index(each.relation), -each.strength, documents.document(each.row)))
+    return SimilarRows(None, found[:limit])
+
+
+def check_signatures(documents: Gathered, signatures: Signatures) -> None:
+    """Raises NotClustered if there are no documents, WrongState if texts cannot be compared with them."""
+    if not len(documents):
+        raise NotClustered(f"expected gathered documents, there are none; {HOW_TO_MAKE}")
+    made_by = documents.manifest.signature_version
+    if made_by != signatures.version:
+        raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
+
+
+class _Text(NamedTuple):
+    """The page asked about; shingles sorted. `at`: how many of them a sample at each modulus 2^i could have."""
+
+    shingles: NDArray[np.uint64]
+    at: NDArray[np.int64]
+    sketch: NDArray[np.uint64]
+    checksums: Checksums
+
+
+def _text_of(signatures: Signatures, page: Page, sketches: Sketches, checksums: Checksums) -> _Text:
+    _, tokens = signatures.text_and_tokens(page)
+    shingles = np.sort(shingles_of(tokens, signatures.choices.w))
+    at, left = [], shingles
+    for exponent in range(_EXPONENTS):
+        left = left[left & np.uint64((1 << exponent) - 1) == 0]
+        at.append(left.size)
+    return _Text(shingles, np.array(at), pack_sketch(sketches), checksums)
+
+
+def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
+    """Rows that share shingles with the text, those that seem most like it."""
+    _, rows = postings.rows_with(text.shingles)
+    rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
+    if rows.size <= most:
+        return rows
+    headers = documents.words[documents.starts[rows]]
+    of_text = text.at[(headers & np.uint64(0xFF)).astype(np.int64)]
+    of_document = (headers >> np.uint64(32)).astype(np.int64)
+    # The larger of the two containments is at least the resemblance.
+    share = shared / np.maximum(np.minimum(of_text, of_document), LEAST_SAMPLED)
+    return rows[np.argsort(-share, kind="stable")[:most]]
+
+
+def _compare(documents: Gathered, row: int, text: _Text, thresholds: Thresholds) -> SimilarRow:
+    sketch = np.asarray(documents.sketch(row))
+    exponent, sample = sample_values(sketch)
+    shared, of_text = common(sample, text.shingles), int(text.at[exponent])
+    whole = exponent == 0
+    resemblance = shared / (of_text + sample.size - shared) if whole else compare(text.sketch, sketch).resemblance
+    text_in = shared / of_text if whole or of_text >= LEAST_SAMPLED else None
+    document_in = shared / sample.size if whole or sample.size >= LEAST_SAMPLED else None
+    same = text.checksums.relation_to(Checksums(*(level.tobytes() for level in documents.checksums[row])))
+    relation: str | None = decide(same, resemblance, text_in, thresholds)
+    if relation is None and document_in is not None and document_in >= thresholds.containment:
+        relation = CONTAINS
+    return SimilarRow(row, relation, resemblance, text_in, document_in)

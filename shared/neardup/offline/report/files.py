@@ -1,0 +1,19 @@
+"""The report of the last pass, beside its results: for programs and as a page."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from neardup.offline.report.report import Report
+from neardup.offline.report.text import html
+from neardup.util.durable import write_text
+
+REPORT: Final = "report.json"
+PAGE: Final = "report.html"
+
+
+def write_report(directory: Path, report: Report) -> None:
+    """Both, in place of those of the pass before."""
+    write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
+    write_text(directory / PAGE, html(report))

@@ -1,0 +1,48 @@
+"""A warning for every cluster that is larger than it should be, with what may have caused it.
+
+A template that fills most of a page, or an error page that thousands of hosts serve, makes such clusters: the host that
+most of it comes from and the shingle that most of it has in common are where to look.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.offline.clusters.copies import Copies
+from neardup.offline.clusters.groups import first_of_each
+from neardup.offline.corpus.columns import Gathered
+from neardup.signatures.packed_sketch import sample_values
+from neardup.util.urls import host_or_url
+
+MOST_WARNINGS: Final = 100
+LOOKED_AT: Final = 10_000
+"""Documents of a cluster, the first ones, that hosts and shingles are counted of."""
+
+
+def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
+    """One for each cluster of at least so many documents, the largest first, and not endlessly many."""
+    sizes = np.bincount(cluster, minlength=len(documents))
+    large = np.flatnonzero(sizes >= most)
+    first = first_of_each(cluster, documents.order)
+    listed = large[np.lexsort((documents.rank[large], -sizes[large]))][:MOST_WARNINGS]
+    in_order = cluster[documents.order]
+    return [
+        _warning(documents, copies, documents.order[in_order == each], int(first[each])) for each in listed.tolist()
+    ]
+
+
+def _warning(documents: Gathered, copies: Copies, members: NDArray[np.int64], first: int) -> str:
+    some = members[:LOOKED_AT]
+    [(host, of_host)] = Counter(host_or_url(documents.url(row)) for row in some.tolist()).most_common(1)
+    samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]
+    name = documents.document(first)
+    said = f"cluster {name} has {members.size:,} documents, {of_host / some.size:.0%} of them from {host}"
+    shingles, counts = np.unique(np.concatenate([*samples, np.empty(0, np.uint64)]), return_counts=True)
+    if not shingles.size:
+        return said
+    most = int(counts.argmax())
+    return (
+        f"{said}; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
+    )

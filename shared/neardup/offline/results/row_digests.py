@@ -1,0 +1,114 @@
+"""What each url stands for in a file of clusters, as digests: two files are compared without their text in memory."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from neardup.errors import CorruptState
+from neardup.kernels.common.hashing import hash_slices
+
+COLUMNS: Final = ("url", "document", "cluster", "relation", "representative", "representative_url")
+"""What is said of a url."""
+_READ: Final = (
+    "timestamp",
+    "partition",
+    "offset",
+    "url",
+    "cluster",
+    "relation",
+    "representative",
+    "representative_url",
+)
+_ROWS: Final = 1 << 14
+
+
+class LastRows(NamedTuple):
+    """A url's last document is the one that it stands for now. In the order of the urls' digests.
+
+    `url` and `check`: 128 bits of each url. `said`: a digest of what is said of it. `row`: where in the file.
+    """
+
+    url: NDArray[np.uint64]
+    check: NDArray[np.uint64]
+    said: NDArray[np.uint64]
+    row: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Of a file, of which some thousand rows are read at a time. Raises StateError."""
+        ids, digests = [np.empty((0, 3), np.int64)], [np.empty((0, 3), np.uint64)]
+        for batch in rows_of(path):
+            ids.append(np.stack([batch.column(name).to_numpy() for name in _READ[:3]], axis=1))
+            digests.append(_digests(batch))
+        timestamp, partition, offset = np.concatenate(ids).T
+        url, check, said = np.concatenate(digests).T
+        order = np.lexsort((offset, partition, timestamp, check, url))
+        url, check = url[order], check[order]
+        last = np.append((url[1:] != url[:-1]) | (check[1:] != check[:-1]), True)[: url.size]
+        row = order[last]
+        return cls(url[last], check[last], said[row], row)
+
+    def not_said_in(self, other: "LastRows") -> NDArray[np.int64]:
+        """Rows of urls that the other does not have, or of which it says something else, in the order of the file."""
+        found = self._found_in(other)
+        known = found >= 0
+        known[known] = other.said[found[known]] == self.said[known]
+        return np.sort(self.row[~known])
+
+    def missing_in(self, other: "LastRows") -> NDArray[np.int64]:
+        """Rows of urls that the other does not have, in the order of the file."""
+        return np.sort(self.row[self._found_in(other) < 0])
+
+    def _found_in(self, other: "LastRows") -> NDArray[np.int64]:
+        """Where the other has each url; -1: nowhere."""
+        found = np.full(self.url.size, -1, np.int64)
+        first = np.searchsorted(other.url, self.url)
+        # Half of a digest may be that of two urls; nobody has seen three.
+        for place in (first, first + 1):
+            inside = np.flatnonzero(place < other.url.size)
+            at = place[inside]
+            same = (other.url[at] == self.url[inside]) & (other.check[at] == self.check[inside])
+            found[inside[same]] = at[same]
+        return found
+
+
+def rows_of(path: Path) -> Iterator[pyarrow.RecordBatch]:
+    """A file of clusters, some thousand rows at a time: ids and COLUMNS. Raises StateError."""
+    try:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in batches_of(file, _READ):
+                partition, offset = (batch.column(name).cast(pyarrow.string()) for name in _READ[1:3])
+                names = pyarrow.compute.binary_join_element_wise(partition, offset, ":")
+                yield batch.append_column("document", names)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
+
+
+def batches_of(file: pyarrow.parquet.ParquetFile, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+    """Group by group: the file's own `iter_batches` holds more of it the longer it is."""
+    for group in range(file.num_row_groups):
+        yield from file.read_row_group(group, list(columns), use_threads=False).to_batches(_ROWS)
+
+
+def _digests(batch: pyarrow.RecordBatch) -> NDArray[np.uint64]:
+    seeds = np.zeros(len(batch), np.uint64)
+    url = said = _hashes(batch.column("url"), seeds)
+    check = _hashes(batch.column("url"), seeds + np.uint64(1))
+    for name in COLUMNS[1:]:
+        said = _hashes(batch.column(name), said)
+    return np.stack([url, check, said], axis=1)
+
+
+def _hashes(column: pyarrow.Array, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    # A slice of a column may start anywhere in its buffers, and casting makes new ones.
+    strings = column.cast(pyarrow.large_string())
+    _, offsets, data = strings.buffers()
+    ends = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
+    hashes: NDArray[np.uint64] = hash_slices(np.frombuffer(data or b"", np.uint8), ends, seeds)
+    return hashes

@@ -1,0 +1,75 @@
+"""Connected components as DataFrame operations.
+
+Few links are joined by union-find in one task. Many go through large-star and small-star in turns (Kiveris, Lattanzi,
+Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond"). Both hang the neighbours of a
+row to the least row among them, and keep what is connected connected; when nothing changes any more, every component is
+a star around its first row. O(log² n) rounds are enough by proof, some five in practice.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from neardup.kernels.offline import leading
+from neardup.offline.spark.session import Scratch
+
+FEW: Final = 1 << 20
+"""Links that one task joins sooner than Spark starts the tasks of a round."""
+_MOST_ROUNDS: Final = 100
+
+
+def components(edges: DataFrame, scratch: Scratch, few: int = FEW) -> DataFrame:
+    """(row, component) of every row with an edge; a component is named by its first row.
+
+    `edges`: (a, b), a before b, each once, and kept.
+    """
+    if edges.count() <= few:
+        return edges.select("a", "b").coalesce(1).mapInArrow(_joined, "row long, component long")
+    links = _stars(edges, scratch).select("row", F.col("to").alias("component"))
+    return links.unionByName(links.select(F.col("component").alias("row"), "component").distinct())
+
+
+def _joined(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
+    pairs = [np.stack([batch.column(name).to_numpy() for name in ("a", "b")]) for batch in batches]
+    rows, places = np.unique(np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1), return_inverse=True)
+    a, b = places.reshape(2, -1).astype(np.uint32)
+    component = rows[leading.components(rows.size, a, b)]
+    yield pyarrow.RecordBatch.from_arrays([rows, component], ["row", "component"])
+
+
+def _stars(edges: DataFrame, scratch: Scratch) -> DataFrame:
+    """(row, to) of every row that is not the first of its component, which it leads to."""
+    links, before = edges.select(F.col("b").alias("row"), F.col("a").alias("to")), None
+    for turn in range(_MOST_ROUNDS):
+        # Two names in turns: a step cannot be written over what it reads.
+        links = scratch.keep(_small_star(_large_star(links)), f"links-{turn % 2}")
+        after = _digest(links)
+        if after == before:
+            return links
+        before = after
+    raise AssertionError(f"expected components after {_MOST_ROUNDS} rounds at most")
+
+
+def _large_star(links: DataFrame) -> DataFrame:
+    """Hang every later neighbour of a row to the least of all its neighbours and itself."""
+    both = links.unionByName(links.select(F.col("to").alias("row"), F.col("row").alias("to")))
+    least = F.least(F.col("row"), F.min("to").over(Window.partitionBy("row")))
+    both = both.withColumn("least", least).where("to > row")
+    return both.select(F.col("to").alias("row"), F.col("least").alias("to"))
+
+
+def _small_star(links: DataFrame) -> DataFrame:
+    """Hang a row and its earlier neighbours to the least of these. A link leads to an earlier row."""
+    least = links.withColumn("least", F.min("to").over(Window.partitionBy("row")))
+    neighbours = least.where("to > least").select(F.col("to").alias("row"), F.col("least").alias("to"))
+    return neighbours.unionByName(least.select("row", F.col("least").alias("to"))).distinct()
+
+
+def _digest(links: DataFrame) -> tuple[int, int]:
+    """The same for the same links, in whatever order."""
+    [(count, total)] = links.agg(F.count("*"), F.sum(F.xxhash64("row", "to").cast("decimal(38,0)"))).collect()
+    return int(count), int(total or 0)

@@ -1,0 +1,61 @@
+"""The documents of a corpus as a DataFrame, numbered in the order of all pages."""
+
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from neardup.errors import WrongState
+from neardup.offline.corpus.corpus import SCHEMA, Corpus
+
+ID: Final = ("timestamp", "partition", "offset")
+
+
+def check_signatures(corpus: Corpus, expected: str) -> None:
+    """Raises StateError when a file is none of a corpus, or its sketches are of another signature version."""
+    for file in corpus.files():
+        found = corpus.signature_version(file)
+        if found != expected:
+            raise WrongState(
+                f"{file.name}: expected signatures {expected}, got {found}: use the settings that it was made with"
+            )
+
+
+def read_corpus(session: SparkSession, root: str) -> DataFrame:
+    """The rows of all files but what was forgotten, repeats included, with the place of each: the name of its file, and
+    its number in it."""
+    rows, forgotten = _read_files(session, root), Corpus(root).forgotten().documents
+    if not len(forgotten):
+        return rows
+    ids = session.createDataFrame(forgotten.tolist(), "timestamp long, partition long, offset long").distinct()
+    marked = rows.join(ids.withColumn("forgotten", F.lit(True)), list(ID), "left")
+    gone = F.col("forgotten").isNotNull()
+    # What they leave to copies that have no sketch of their own (`forgetting.sketches_left`).
+    left = marked.where(gone & (F.length("sketch") > 0)).select("tokens", F.col("sketch").alias("left"))
+    bare = (F.length("sketch") == 0) & F.col("left").isNotNull()
+    staying = marked.where(~gone).drop("forgotten").join(left.dropDuplicates(["tokens"]), "tokens", "left")
+    return staying.withColumn("sketch", F.when(bare, F.col("left")).otherwise(F.col("sketch"))).drop("left")
+
+
+def _read_files(session: SparkSession, root: str) -> DataFrame:
+    address = root if "://" in root else Path(root).absolute().as_uri()
+    paths = [f"{address}/{file.name}" for file in Corpus(root).files()]
+    schema = from_arrow_schema(SCHEMA)
+    if not paths:
+        return session.createDataFrame([], schema).select(
+            "*", F.lit("").alias("file_name"), F.lit(0).alias("row_index")
+        )
+    return session.read.schema(schema).parquet(*paths).select("*", "_metadata.file_name", "_metadata.row_index")
+
+
+def numbered(rows: DataFrame) -> DataFrame:
+    """Every document once, whatever the corpus repeats, with a `row` that stands among others where its id does.
+
+    Rows are numbered with gaps, and anew each time they are computed: keep the frame before it is used.
+    """
+    # Of a repeated id the first counts, by file and place: what the engine on one machine meets first.
+    repeats = F.row_number().over(Window.partitionBy(*ID).orderBy("file_name", "row_index"))
+    once = rows.repartitionByRange(*ID).withColumn("repeats", repeats).where("repeats = 1").sortWithinPartitions(*ID)
+    return once.drop("repeats", "file_name", "row_index").withColumn("row", F.monotonically_increasing_id())

@@ -1,0 +1,139 @@
+"""What the pairs of all sources come to: edges and containments, by the kernels of the engine on one machine."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import Final
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from neardup.kernels.offline.sketch_keys import sample_sizes, score_samples, score_spots, spot_sizes
+from neardup.kernels.offline.verifying import NEVER, likenesses
+from neardup.offline.options import Options
+from neardup.offline.pairs.sources import MARGIN
+from neardup.offline.spark.sketches import words_of
+from neardup.signatures.packed_sketch import LEAST_SAMPLED
+
+_LIKENESS: Final = ("resemblance", "a_in_b", "b_in_a")
+
+_Batches = Iterable[pyarrow.RecordBatch]
+_Score = Callable[[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
+"""(words, starts, pairs as a << 32 | b, shared keys of each) -> a score each, below 0 for those that are not wanted."""
+
+
+def together(found: Mapping[str, DataFrame]) -> DataFrame:
+    """(a, b, sources, shared): every pair once; bit i of `sources` is set when the i-th source found it.
+
+    `shared`: how many sampled shingles both have at most, if that source found them.
+    """
+    marked = [
+        pairs.select("a", "b", F.lit(1 << bit).cast("long").alias("bit"), _shared_shingles(name).alias("shared"))
+        for bit, (name, pairs) in enumerate(found.items())
+    ]
+    every = reduce(DataFrame.unionByName, marked)
+    return every.groupBy("a", "b").agg(F.bit_or("bit").alias("sources"), F.max("shared").alias("shared"))
+
+
+def _shared_shingles(source: str) -> Column:
+    return F.col("shared") if source == "shingles" else F.lit(0).cast("long")
+
+
+def found_by(bit: int) -> Column:
+    """Whether the i-th source stands for a pair."""
+    return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
+
+
+def verified(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
+    """(a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that their sources still want.
+
+    `sources`: those that do. An edge resembles by MIPs, or by spots if that source found it. Containment is null for
+    edges and below the threshold.
+    """
+    columns = "a long, b long, sources long, edge boolean, resemblance float, a_in_b float, b_in_a float"
+    return _with_sketches(pairs, sketches).mapInArrow(_verifying(options), columns)
+
+
+def compared(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
+    """(a, b, resemblance, a_in_b, b_in_a) of pairs; containment is null where too little is left to say."""
+    return _with_sketches(pairs, sketches).mapInArrow(
+        _comparing, "a long, b long, resemblance float, a_in_b float, b_in_a float"
+    )
+
+
+def _with_sketches(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
+    for side in ("a", "b"):
+        pairs = pairs.join(sketches.select(F.col("row").alias(side), F.col("sketch").alias(f"{side}_sketch")), side)
+    return pairs
+
+
+def _comparing(batches: _Batches) -> _Batches:
+    for batch in batches:
+        resemblance, *shares = likenesses(*_places(batch), LEAST_SAMPLED, NEVER).T
+        columns = [*(batch.column(side) for side in ("a", "b")), resemblance.astype(np.float32)]
+        columns += [pyarrow.array(share.astype(np.float32), mask=share < 0) for share in shares]
+        yield pyarrow.RecordBatch.from_arrays(columns, ["a", "b", *_LIKENESS])
+
+
+def _verifying(options: Options) -> Callable[[_Batches], _Batches]:
+    thresholds = options.thresholds
+    bits = {name: 1 << bit for bit, name in enumerate(options.pair_sources)}
+    scores = {bits[name]: score for name, score in _scores(options).items() if name in bits}
+    by_spots = bits.get("spots", 0)
+
+    def verify(batches: _Batches) -> _Batches:
+        for batch in batches:
+            a, b, words, starts = _places(batch)
+            sources = batch.column("sources").to_numpy().copy()
+            shared = batch.column("shared").to_numpy().astype(np.uint32)
+            pairs = a.astype(np.uint64) << np.uint64(32) | b
+            for bit, score in scores.items():
+                asked = np.flatnonzero(sources & bit)
+                unwanted = score(words, starts, pairs[asked], shared[asked]) < 0
+                sources[asked[unwanted]] ^= bit
+            resemblance, *shares = likenesses(a, b, words, starts, LEAST_SAMPLED, thresholds.resemblance).T
+            edge = (resemblance >= thresholds.resemblance) | (sources & by_spots > 0)
+            columns = [batch.column("a"), batch.column("b"), sources, edge, resemblance.astype(np.float32)]
+            for share in shares:
+                held = ~edge & (share >= thresholds.containment) & (share >= 0)
+                columns.append(pyarrow.array(share.astype(np.float32), mask=~held))
+            verified = pyarrow.RecordBatch.from_arrays(columns, ["a", "b", "sources", "edge", *_LIKENESS])
+            yield verified.filter(pyarrow.array(sources > 0))
+
+    return verify
+
+
+def _scores(options: Options) -> dict[str, _Score]:
+    """How the sources that drop pairs score them."""
+    least, least_spots = (
+        (options.thresholds.resemblance - MARGIN, options.thresholds.containment - MARGIN),
+        options.spot_resemblance,
+    )
+    return {
+        # `shared` is the most that it can be: nothing is beyond.
+        "shingles": lambda words, starts, pairs, shared: score_samples(
+            words,
+            starts,
+            *sample_sizes(words, starts),
+            pairs,
+            shared,
+            np.zeros((starts.size - 1, 1), np.uint16),
+            *least,
+            LEAST_SAMPLED,
+        ),
+        "spots": lambda words, starts, pairs, shared: score_spots(
+            words, starts, spot_sizes(words, starts), pairs, least_spots
+        ),
+    }
+
+
+def _places(
+    batch: pyarrow.RecordBatch,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]:
+    """(a, b, words, starts): the pairs as places in one array of sketches, in which all a stand before all b."""
+    words, starts = words_of(batch.column("a_sketch"))
+    more, after = words_of(batch.column("b_sketch"))
+    a = np.arange(len(batch), dtype=np.uint32)
+    return a, a + np.uint32(len(batch)), np.concatenate([words, more]), np.concatenate([starts, starts[-1] + after[1:]])

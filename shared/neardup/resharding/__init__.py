@@ -1,0 +1,1 @@
+"""Resharding: migration of a deployment to another number of slices or owners."""

@@ -1,0 +1,221 @@
+"""Resharding of a deployment on Kafka, from its log alone: no worker's state directory is needed.
+
+The old log is read from its start through the stages that read it before, into a scratch directory; their outputs were
+sent long ago and are dropped. What they then know becomes the seeds of the new topics. In this order, so that a crash
+leaves either the old generation or the new one, and the command can be repeated:
+
+1. nobody works on the old generation, nothing waits in it;
+2. the new topics are made, empty: what an interrupted try left there is deleted;
+3. seeds; then a second look: nothing was written meanwhile;
+4. the new featurizers are to go on where the old ones were;
+5. the old partitions end with a record that stops whoever reads on. From here on the new generation counts.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from neardup.deployment.deployment import SERVICES, Deployment, group_of
+from neardup.errors import NotAtRest, Retired, TopicMismatch, WireError
+from neardup.log import Log, Output, Partition, TopicSpec
+from neardup.log.cluster import ClusterView, TopicView
+from neardup.log.kafka import KafkaPartitions, look
+from neardup.messages import wire
+from neardup.messages.seeds import RETIRED, write_retired
+from neardup.messages.topics import topic_specs
+from neardup.resharding.resharding import Resharding
+from neardup.runtime.stage import Stage
+from neardup.stream.aggregator.stage import Aggregator
+from neardup.stream.shard.stage import Shard
+
+MOVED: Final = ("featurizer", "shard", "aggregator")
+"""Services that work on one generation; recluster reads settled documents, which stay where they are."""
+_AT_ONCE: Final = 16
+"""Seeds that are sent together."""
+_SAVE_EVERY: Final = 50
+"""Batches of records after which a stage saves: what is unsaved is in memory."""
+
+
+class ClusterResharding:
+    """One resharding. `told` hears of each step."""
+
+    def __init__(
+        self,
+        resharding: Resharding,
+        log: Log,
+        partitions: KafkaPartitions,
+        scratch: Path,
+        *,
+        told: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._resharding = resharding
+        self._old, self._new = resharding.old, resharding.new
+        self._log, self._partitions = log, partitions
+        self._scratch = scratch
+        self._told = told
+
+    async def check(self) -> ClusterView:
+        """Look at what is there and change nothing.
+
+        Raises TopicMismatch when it is not what the settings say, NotAtRest when something works on it, Retired when
+        all is done already.
+        """
+        view = await self._look()
+        retired = await self._retired(view)
+        if len(retired) == len(_partitions(self._old, view)):
+            raise Retired(
+                f"expected a generation in use, got one that was resharded: go on with "
+                f"NEARDUP_GENERATION={self._new.settings.generation}"
+            )
+        if not retired:
+            _require_rest(self._resharding, view)
+        return view
+
+    async def run(self) -> None:
+        """All of it. Raises what `check` does, and LogError when the broker refuses something."""
+        view = await self.check()
+        if not await self._retired(view):
+            await self._seed(view)
+            self._require_unchanged(view, await self._look())
+            await self._hand_over_pages(view)
+        await self._retire(await self._look())
+
+    async def _look(self) -> ClusterView:
+        names = [self._old.topics.pages]
+        names += [topic for each in (self._old, self._new) for topic in (each.topics.probes, each.topics.inbox)]
+        groups = [group_of(name, each.settings) for each in (self._old, self._new) for name in MOVED]
+        return await look(self._old.settings, names, groups)
+
+    async def _retired(self, view: ClusterView) -> set[Partition]:
+        """Old partitions that have ended."""
+        found = set()
+        for partition, (first, end) in _partitions(self._old, view).items():
+            if end > first:
+                async for record, *_ in self._partitions.read(partition, end - 1, end):
+                    if _is_retired(record.value):
+                        found.add(partition)
+        return found
+
+    async def _seed(self, view: ClusterView) -> None:
+        owners, shards = self._old.settings.owners, self._old.plan.partitions
+        # All owners first: a document that waits at one of them is a reason to change nothing.
+        for number in range(owners):
+            owner = await self._replayed("aggregator", number, view)
+            assert isinstance(owner, Aggregator)
+            try:
+                self._resharding.require_rest(number, owner)
+                await asyncio.to_thread(owner.checkpoint)
+            finally:
+                owner.close()
+            self._told(f"owner {number} of {owners}: read")
+        await self._make_topics()
+        for number in range(owners):
+            owner = self._opened("aggregator", number)
+            assert isinstance(owner, Aggregator)
+            sent = await self._send(self._resharding.seeds_of_owner(number, owner))
+            owner.close()
+            self._told(f"owner {number} of {owners}: its directory, {sent:,} messages")
+        for number in range(shards):
+            shard = await self._replayed("shard", number, view)
+            assert isinstance(shard, Shard)
+            await self._send(self._resharding.seeds_of_shard(number, shard))
+            self._told(f"shard partition {number} of {shards}: {len(shard):,} keys")
+            shard.close()
+
+    async def _replayed(self, service: str, number: int, view: ClusterView) -> Stage:
+        """A stage in the scratch directory that has read its log to the end."""
+        partition = _partition(self._old, service, number)
+        first, end = view.topics[partition.topic].bounds[partition]
+        stage, batches = self._opened(service, number), 0
+        async for records in self._partitions.read(partition, first, end):
+            await asyncio.to_thread(stage.process, records)
+            batches += 1
+            if batches % _SAVE_EVERY == 0:
+                await asyncio.to_thread(stage.checkpoint)
+        return stage
+
+    def _opened(self, service: str, number: int) -> Stage:
+        partition = _partition(self._old, service, number)
+        stage = SERVICES[service].make_stage(self._old, partition)
+        stage.open(self._scratch / str(partition))
+        return stage
+
+    async def _make_topics(self) -> None:
+        names = (self._new.topics.probes, self._new.topics.inbox)
+        await self._partitions.delete_topics(names)
+        specs: list[TopicSpec] = [spec for spec in topic_specs(self._new.settings) if spec.name in names]
+        for name, state in (await self._log.create_topics(specs)).items():
+            if state != "created":
+                raise TopicMismatch(f"{name}: expected to create it, it {state}")
+            self._told(f"{name}: created")
+
+    async def _send(self, seeds: Iterable[Output]) -> int:
+        left, sent = iter(seeds), 0
+        while some := await asyncio.to_thread(lambda: list(islice(left, _AT_ONCE))):
+            await self._log.send(some)
+            sent += len(some)
+        return sent
+
+    def _require_unchanged(self, before: ClusterView, after: ClusterView) -> None:
+        _require_rest(self._resharding, after)
+        for partition, bounds in _partitions(self._old, before).items():
+            if after.topics[partition.topic].bounds[partition] != bounds:
+                raise NotAtRest(f"{partition}: expected nothing new while it was read, got records; try again")
+
+    async def _hand_over_pages(self, view: ClusterView) -> None:
+        committed = view.groups[group_of("featurizer", self._old.settings)].committed
+        pages = {each: offset for each, offset in committed.items() if each.topic == self._old.topics.pages}
+        if pages:
+            await self._partitions.set_offsets(group_of("featurizer", self._new.settings), pages)
+
+    async def _retire(self, view: ClusterView) -> None:
+        left = _partitions(self._old, view).keys() - await self._retired(view)
+        message = write_retired(self._new.settings.generation)
+        await self._log.send([Output(topic, number, None, message) for topic, number in sorted(left)])
+        self._told(f"{self._old.topics.probes}, {self._old.topics.inbox}: retired")
+
+
+def _partition(deployment: Deployment, service: str, number: int) -> Partition:
+    return Partition(SERVICES[service].topic(deployment.topics), number)
+
+
+def _partitions(deployment: Deployment, view: ClusterView) -> dict[Partition, tuple[int, int]]:
+    """Bounds of every partition of probes and inbox. Raises TopicMismatch when they are not those of the settings."""
+    topics, found = deployment.topics, dict[Partition, tuple[int, int]]()
+    for topic, count in ((topics.probes, deployment.plan.partitions), (topics.inbox, deployment.settings.owners)):
+        there = view.topics.get(topic, TopicView(topic, {}))
+        if len(there.bounds) != count:
+            raise TopicMismatch(
+                f"{topic}: expected {count} partitions, got {len(there.bounds)}: use the settings that it was made with"
+            )
+        found |= there.bounds
+    return found
+
+
+def _require_rest(resharding: Resharding, view: ClusterView) -> None:
+    for deployment in (resharding.old, resharding.new):
+        for service in MOVED:
+            group = view.groups[group_of(service, deployment.settings)]
+            if group.members:
+                raise NotAtRest(
+                    f"group {group.name}: expected no workers, got {len(group.members)}: stop them first (one with a "
+                    "fixed name is counted until NEARDUP_SESSION_TIMEOUT_SECONDS after its end)"
+                )
+    owners = view.groups[group_of("aggregator", resharding.old.settings)]
+    lag = owners.lag(view.topics[resharding.old.topics.inbox])
+    if any(lag.values()):
+        most = max(lag, key=lambda each: lag[each])
+        raise NotAtRest(
+            f"{most}: expected every record to be taken, got {lag[most]} that are not: start shards and aggregators, "
+            "let `neardup status` show no lag of them, stop them and try again"
+        )
+
+
+def _is_retired(value: bytes | None) -> bool:
+    try:
+        wire.decode(value, RETIRED)
+    except WireError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""Resharding: the same deployment with other slices of its tables, or with more or fewer owners.
+
+A fingerprint's place is a function of the plan and of the number of owners. So what shards and owners know is read from
+them as they are, cut anew, and becomes the first records, the *seeds*, of the next generation of `probes` and `inbox`.
+All other topics stay, and with them the names of documents: the pages that follow get the verdicts that they would
+have got.
+
+What it needs: nobody works on the deployment, and no document waits for answers or evidence. This module knows what is
+moved where; `state_directory.py` does it in a state directory, `cluster.py` on Kafka.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.deployment.deployment import Deployment
+from neardup.errors import NotAtRest, SettingsError
+from neardup.index.plan.owners import owner_of
+from neardup.index.plan.routing import Routing
+from neardup.log import Output
+from neardup.messages.seeds import Entry, SeedKeys, write_seed_entries, write_seed_keys
+from neardup.settings import Settings, variable_of
+from neardup.stream.aggregator.stage import Aggregator
+from neardup.stream.aggregator.store import VERSION as LAYOUT
+from neardup.stream.shard.stage import Shard
+
+CHANGEABLE: Final = ("slice_bits", "band_slice_bits", "owners")
+_ENTRIES: Final = 10_000
+"""Of a directory that are gathered for an owner before they are sent."""
+
+
+@dataclass(frozen=True)
+class Resharding:
+    """From one generation of a deployment to the next."""
+
+    old: Deployment
+    new: Deployment
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        slice_bits: int | None = None,
+        band_slice_bits: int | None = None,
+        owners: int | None = None,
+    ) -> "Resharding":
+        """From these settings. Without any wish, every table gets twice as many slices.
+
+        Raises SettingsError when nothing would change or the tables cannot be cut so.
+        """
+        old = Deployment(settings)
+        if slice_bits is band_slice_bits is owners is None:
+            # The one table of the probabilistic search is not cut.
+            slice_bits = settings.slice_bits + (not old.plan.header_bits)
+            band_slice_bits = settings.band_slice_bits + (old.plan.bands > 0)
+        wishes = {"slice_bits": slice_bits, "band_slice_bits": band_slice_bits, "owners": owners}
+        given: dict[str, Any] = {name: value for name, value in wishes.items() if value is not None}
+        new = Deployment(replace(settings, **given, generation=settings.generation + 1))
+        if new.plan == old.plan and new.settings.owners == settings.owners:
+            raise SettingsError(f"expected another number of slices or owners, got what there is: {given}")
+        return cls(old, new)
+
+    @cached_property
+    def _routing(self) -> Routing:
+        return Routing(self.new.plan)
+
+    def changes(self) -> list[tuple[str, str, str]]:
+        """(variable, value before, value from now on) of every setting that must be changed for all workers."""
+        return [
+            (variable_of(name), str(getattr(self.old.settings, name)), str(getattr(self.new.settings, name)))
+            for name in (*CHANGEABLE, "generation")
+            if getattr(self.old.settings, name) != getattr(self.new.settings, name)
+        ]
+
+    def seeds_of_shard(self, partition: int, shard: Shard) -> Iterator[Output]:
+        """What an old shard partition holds, for the new ones that its keys fall into."""
+        place = Routing(self.old.plan).place_of(partition)
+        for seed in shard.contents():
+            if place.table is None:
+                assert seed.keys is not None
+                places = self._routing.partitions_of_buckets(seed.keys)
+            else:
+                keys = self.new.plan.tables[place.table].keys_of(seed.fingerprints)
+                places = self._routing.partitions_of_keys(place.table, keys)
+            for number in np.unique(places).tolist():
+                message = write_seed_keys(_taken(seed, places == number), self.new.plan.digest)
+                yield Output(self.new.topics.probes, number, None, message)
+
+    def seeds_of_owner(self, number: int, owner: Aggregator) -> Iterator[Output]:
+        """What an old owner knows, for the new ones. Raises NotAtRest when a document waits there."""
+        self.require_rest(number, owner)
+        gathered: dict[int, list[Entry]] = {}
+        for fingerprint, entry in owner.entries():
+            mine = owner_of(fingerprint, self.new.settings.owners)
+            gathered.setdefault(mine, []).append(entry)
+            if len(gathered[mine]) >= _ENTRIES:
+                yield from self._entries(mine, gathered.pop(mine))
+        for mine, entries in sorted(gathered.items()):
+            yield from self._entries(mine, entries)
+
+    @staticmethod
+    def require_rest(number: int, owner: Aggregator) -> None:
+        """Raise NotAtRest when a document waits for answers or evidence: it would never get them."""
+        if owner.waiting:
+            raise NotAtRest(
+                f"expected no document to wait, got {owner.waiting} at owner {number}: start shards and aggregators, "
+                "let `neardup status` show no lag of them, stop them and try again"
+            )
+
+    def _entries(self, owner: int, entries: list[Entry]) -> Iterator[Output]:
+        for message in write_seed_entries(entries, LAYOUT, self.new.plan.digest):
+            yield Output(self.new.topics.inbox, owner, None, message)
+
+
+def _taken(seed: SeedKeys, chosen: NDArray[np.bool_]) -> SeedKeys:
+    return SeedKeys(
+        seed.timestamp, seed.fingerprints[chosen], None if seed.keys is None else seed.keys[chosen]
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Resharding of a state directory: that of an embedded run, which has no log to write seeds to.
+
+The stages of the next generation are fed the seeds at once, in directories of their own beside those of the old one.
+The file that says which generation counts is exchanged last: a crash before that leaves the state as it was, and the
+next try begins anew; one after it leaves directories that nobody reads.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from neardup.deployment.deployment import SERVICES, Deployment
+from neardup.embedded.embedded import FILE, embedded_settings, read_progress, require_plan, write_progress
+from neardup.errors import InputError, WrongState
+from neardup.index.plan.routing import Routing
+from neardup.log import Output, Partition
+from neardup.log.memory import MemoryRecord
+from neardup.resharding.resharding import Resharding
+from neardup.runtime.stage import Stage
+from neardup.settings import Settings
+from neardup.stream.aggregator.stage import Aggregator
+from neardup.stream.shard.stage import Shard
+
+
+def plan_resharding(
+    state: Path, settings: Settings, *, slice_bits: int | None = None, band_slice_bits: int | None = None
+) -> Resharding:
+    """What is to be done to the state of an embedded run; changes nothing.
+
+    Raises InputError when there is none, WrongState when it is not at rest or was made with other settings.
+    """
+    progress = read_progress(state)
+    if progress is None:
+        raise InputError(f"{state}: expected the state of `neardup dedup`, with {FILE}, got none")
+    before = embedded_settings(settings, state, progress.generation)
+    resharding = Resharding.of(before, slice_bits=slice_bits, band_slice_bits=band_slice_bits)
+    require_plan(state, progress, resharding.old.plan.digest)
+    if not progress.clean:
+        raise WrongState(
+            f"{state}: expected a run that ended well, got one that was cut off or still runs: let it end, or run "
+            "`neardup dedup` once more to finish it"
+        )
+    return resharding
+
+
+def reshard_state(state: Path, resharding: Resharding, *, told: Callable[[str], None] = lambda line: None) -> None:
+    """Do it. `told` hears of each step. Raises StateError."""
+    progress = read_progress(state)
+    assert progress is not None, "there was one when the resharding was planned"
+    _remove(state, resharding.new)
+    _reshard_owner(state, resharding)
+    told("owner 0: its directory")
+    old = resharding.old.plan
+    for table in (*range(len(old.tables)), *([None] if old.bands else [])):
+        keys = _reshard_table(state, resharding, table)
+        told(f"{'bands' if table is None else f'simhash/{table}'}: {keys:,} keys")
+    write_progress(
+        state, replace(progress, plan=resharding.new.plan.digest, generation=resharding.new.settings.generation)
+    )
+    _remove(state, resharding.old)
+
+
+def _reshard_owner(state: Path, resharding: Resharding) -> None:
+    owner = _opened(state, resharding.old, "aggregator", 0)
+    assert isinstance(owner, Aggregator)
+    try:
+        _feed(state, resharding.new, "aggregator", [0], resharding.seeds_of_owner(0, owner))
+    finally:
+        owner.close()
+
+
+def _reshard_table(state: Path, resharding: Resharding, table: int | None) -> int:
+    """All slices of one table, or of the buckets; the keys that it held."""
+    places = Routing(resharding.new.plan).partitions_of_table(table)
+    held = 0
+
+    def seeds() -> Iterator[Output]:
+        nonlocal held
+        for partition in Routing(resharding.old.plan).partitions_of_table(table):
+            shard = _opened(state, resharding.old, "shard", partition)
+            assert isinstance(shard, Shard)
+            held += len(shard)
+            yield from resharding.seeds_of_shard(partition, shard)
+            shard.close()
+
+    _feed(state, resharding.new, "shard", places, seeds())
+    return held
+
+
+def _feed(
+    state: Path, deployment: Deployment, service: str, partitions: Iterable[int], seeds: Iterator[Output]
+) -> None:
+    """Stages of these partitions take their seeds, and save."""
+    stages = {number: _opened(state, deployment, service, number) for number in partitions}
+    offsets = dict.fromkeys(stages, 0)
+    for seed in seeds:
+        assert seed.partition is not None
+        record = MemoryRecord(seed.topic, seed.partition, offsets[seed.partition], 0, None, seed.value, ())
+        waves = stages[seed.partition].process([record])
+        assert not waves.rejected, f"{waves.rejected[0].error}"
+        offsets[seed.partition] += 1
+    for stage in stages.values():
+        stage.checkpoint()
+        stage.close()
+
+
+def _opened(state: Path, deployment: Deployment, service: str, number: int) -> Stage:
+    spec = SERVICES[service]
+    partition = Partition(spec.topic(deployment.topics), number)
+    stage = spec.make_stage(deployment, partition)
+    stage.open(state / str(partition))
+    return stage
+
+
+def _remove(state: Path, deployment: Deployment) -> None:
+    """The directories of a generation that nobody reads."""
+    for topic in (deployment.topics.probes, deployment.topics.inbox):
+        for directory in state.glob(f"{topic}-*"):
+            shutil.rmtree(directory)

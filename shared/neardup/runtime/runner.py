@@ -1,0 +1,340 @@
+"""Feeds the stages of a worker from a log: the one runner for every service and every log.
+
+The rules it keeps:
+
+- a partition's records reach its stage in order, one batch at a time;
+- state is checkpointed only after the outputs that it caused are acknowledged: a crash repeats outputs, it never
+  loses one;
+- a stage starts where its own state says; only a stage without state goes by the committed offset;
+- a record that a stage rejects goes to dead-letters; any other error stops the worker with nothing
+  committed;
+- a partition that is busy is not polled, and none while the records in hand are too many bytes, so memory in flight is
+  bounded.
+
+Deliberately absent: any knowledge of what a stage does, and any retry of a stage that raised.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from neardup import metrics
+from neardup.errors import LogError, LogGap
+from neardup.log import Consumer, Listener, Log, Partition
+from neardup.runtime.partition_worker import Given, PartitionWorker
+from neardup.runtime.stage import Stage, using_state
+from neardup.runtime.thread_pool import Crew
+from neardup.runtime.watchdog import BrokerContact, Watchdog
+from neardup.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_POLL_IDLE_SECONDS: Final = 0.25
+_POLL_BUSY_SECONDS: Final = 0.005
+_WATCH_SECONDS: Final = 2.0
+IN_HAND_BYTES: Final = 128 * 2**20
+"""Of all partitions of a worker, from which on it reads no more. What is being written of them comes on top."""
+_LIKELY_RECORD_BYTES: Final = 2**14
+_FADING: Final = 0.9
+
+
+class Phase(StrEnum):
+    """What a runner is doing."""
+
+    STARTING = "starting"
+    REBALANCING = "rebalancing"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class Runner(Listener):
+    """Runs one kind of stage over the partitions of one topic that its group gives to this worker."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        topic: str,
+        group: str,
+        make_stage: Callable[[Partition], Stage],
+        settings: Settings,
+        dead_letter_topic: str,
+        patience: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.phase = Phase.STARTING
+        self._log = log
+        self._topic = topic
+        self._group = group
+        self._make_stage = make_stage
+        self._settings = settings
+        self._dead_letter_topic = dead_letter_topic
+        self._patience = patience
+        self._watchdog = Watchdog(settings.stuck_seconds, clock)
+        self._contact = BrokerContact(clock)
+        self._workers: dict[Partition, PartitionWorker] = {}
+        self._resting: dict[Partition, tuple[Stage, int]] = {}
+        self._assignments = 0
+        self._record_bytes = float(_LIKELY_RECORD_BYTES)
+        """What a record has to be expected to take: the most that those of a recent poll took on average."""
+        self._stopping = asyncio.Event()
+        self._error: BaseException | None = None
+        self._consumer: Consumer
+        self._crew = Crew(settings.threads)
+
+    async def run(self) -> None:
+        """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
+        self._consumer = await self._log.consumer(
+            self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
+        )
+        self._contact.answered()
+        watching = [asyncio.create_task(self._watch_offsets()), asyncio.create_task(self._watch_contact())]
+        for task in watching:
+            task.add_done_callback(self._ended)
+        try:
+            while not self._stopping.is_set():
+                await self._step()
+        except BaseException as error:
+            self._fail(error)
+        for task in watching:
+            task.cancel()
+        await asyncio.wait(watching)
+        await self._shut_down()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Ask for a clean end: the batches in hand are finished, checkpointed and committed."""
+        self._stopping.set()
+
+    def abandon(self) -> None:
+        """Ask for an end with nothing more saved and nothing committed, as after an error; `run` then raises."""
+        self._fail(LogError("abandoned"))
+
+    def not_ready(self) -> str | None:
+        """Return the reason why this worker cannot do its work now, or None."""
+        ended = self.phase in (Phase.STOPPED, Phase.FAILED)
+        if not ended and (silence := self._contact.silence()) is not None:
+            return f"no contact with the broker for {silence:.0f} s"
+        if self.phase is not Phase.RUNNING:
+            return str(self.phase)
+        if stuck := self._watchdog.stuck():
+            return "no progress on " + ", ".join(map(str, stuck))
+        return None
+
+    def done(self) -> dict[Partition, int]:
+        """Of every partition that is worked on, the next offset whose outputs are not all acknowledged."""
+        return {partition: worker.done for partition, worker in self._workers.items()}
+
+    async def save(self) -> None:
+        """Checkpoint every partition. Only while nothing is being worked on: for who feeds the log and can wait."""
+        for worker in self._workers.values():
+            await worker.save()
+
+    @property
+    def assignment(self) -> list[Partition]:
+        """The partitions that are worked on now."""
+        return sorted(self._workers)
+
+    async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
+        """Open the stages of these partitions and seek to where their state says."""
+        self._consumer = consumer
+        for partition in self._resting.keys() - set(partitions):
+            stage, _ = self._resting.pop(partition)
+            await self._crew.run(stage.close)
+        for partition in partitions:
+            rested = self._resting.pop(partition) if partition in self._resting else None
+            stage, offset = rested or await self._open(partition)
+            try:
+                await self._seek(partition, offset, stage)
+            except BaseException:
+                await self._crew.run(stage.close)
+                raise
+            self._workers[partition] = PartitionWorker(
+                partition,
+                stage,
+                offset,
+                log=self._log,
+                settings=self._settings,
+                crew=self._crew,
+                dead_letter_topic=self._dead_letter_topic,
+                commit=self._commit,
+                failed=self._fail,
+            )
+            # Nothing after `offset` is saved and nothing is processed: a restart would repeat nothing.
+            metrics.REPLAY.labels(self._stage_name, str(partition.partition)).set(0)
+        self._assignments += 1
+        self.phase = Phase.RUNNING
+        metrics.REBALANCES.labels(self._stage_name).inc()
+        metrics.ASSIGNED.labels(self._stage_name).set(len(partitions))
+        logger.info("assigned %s", _listed(partitions))
+
+    async def revoked(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
+        """Finish what is in hand and save it. Stages stay open: most partitions come straight back."""
+        self._assignments += 1
+        if self.phase is Phase.RUNNING:
+            self.phase = Phase.REBALANCING
+        workers = [self._workers.pop(partition) for partition in partitions if partition in self._workers]
+        await asyncio.gather(*(self._end(worker) for worker in workers))
+        metrics.ASSIGNED.labels(self._stage_name).set(0)
+        logger.info("revoked %s", _listed(partitions))
+
+    async def _end(self, worker: PartitionWorker) -> None:
+        if await self._finished(worker):
+            self._resting[worker.partition] = (worker.stage, worker.done)
+        else:
+            # What the stage holds in memory was not all said: it must not be used again.
+            await worker.abandon()
+            await self._crew.run(worker.stage.close)
+        self._watchdog.forget(worker.partition)
+        labels = (self._stage_name, str(worker.partition.partition))
+        metrics.withdraw(labels, metrics.LAG, metrics.CHECKPOINT_TIME, metrics.REPLAY)
+
+    async def _finished(self, worker: PartitionWorker) -> bool:
+        """Whether everything that the worker did is said and saved."""
+        if self._error is not None:
+            return False
+        try:
+            await asyncio.wait_for(worker.finish(), self._settings.stop_seconds)
+        except TimeoutError:
+            logger.warning("%s: no acknowledgement in time, the last batch will be repeated", worker.partition)
+            return False
+        except Exception as error:
+            self._fail(error)
+            return False
+        return True
+
+    async def _step(self) -> None:
+        if self._error is not None:
+            raise self._error
+        free = {partition: room for partition, worker in self._workers.items() if (room := worker.room)}
+        busy = len(free) < len(self._workers)
+        left = IN_HAND_BYTES - sum(worker.in_hand_bytes for worker in self._workers.values())
+        if (busy and not free) or left <= 0:
+            await asyncio.sleep(_POLL_BUSY_SECONDS)
+            return
+        assignments = self._assignments
+        found = await self._consumer.poll(
+            free,
+            timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
+            max_records=max(1, min(*free.values(), self._settings.poll_records, int(left / self._record_bytes))),
+        )
+        given = {partition: Given.of(records) for partition, records in found.items() if records}
+        self._learn_size(given.values())
+        for partition, some in given.items():
+            worker = self._workers.get(partition)
+            if worker is None:
+                continue
+            if assignments != self._assignments:
+                # Polled before a rebalance, returned after it: the worker may start elsewhere.
+                self._consumer.seek(partition, worker.position)
+            else:
+                worker.give(some)
+
+    def _learn_size(self, given: Collection[Given]) -> None:
+        if count := sum(len(each.records) for each in given):
+            mean = sum(each.nbytes for each in given) / count
+            self._record_bytes = max(mean, _FADING * self._record_bytes, 1.0)
+
+    async def _open(self, partition: Partition) -> tuple[Stage, int]:
+        stage = self._make_stage(partition)
+        directory = self._directory(partition)
+        with using_state(directory):
+            offset = await self._crew.run(lambda: stage.open(directory))
+        if offset is None:
+            offset = await self._consumer.committed(partition)
+        if offset is None:
+            offset = 0
+        logger.info("opened %s at offset %d", partition, offset)
+        return stage, offset
+
+    async def _seek(self, partition: Partition, offset: int, stage: Stage) -> None:
+        first, end = (await self._consumer.bounds([partition]))[partition]
+        if offset == 0:
+            # From the start means from the oldest record there is.
+            offset = first
+        if not first <= offset <= end:
+            raise LogGap(
+                f"{partition}: expected to read offset {offset}, the log holds {first} to {end}. Records were removed "
+                f"by retention or the topic was made anew: {stage.after_gap(self._directory(partition), self._group)}"
+            )
+        self._consumer.seek(partition, offset)
+
+    async def _commit(self, partition: Partition, offset: int) -> None:
+        if self._error is not None:
+            return
+        try:
+            await self._consumer.commit({partition: offset})
+        except LogError as error:
+            # Harmless: the next owner repeats a little.
+            logger.warning("offset %d of %s was not committed: %s", offset, partition, error)
+
+    async def _watch_offsets(self) -> None:
+        """Query the log for its offsets, which measures lag and proves contact with the broker.
+
+        The query waits for as long as the broker is away. It is not cancelled before: a cancelled request would
+        leave its connection in an unknown state.
+        """
+        while True:
+            await asyncio.sleep(min(_WATCH_SECONDS, self._settings.stuck_seconds / 4))
+            # A worker without partitions needs a broker, too: it must be able to take over at any time.
+            partitions = list(self._workers) or [Partition(self._topic, 0)]
+            try:
+                bounds = await self._consumer.bounds(partitions)
+            except LogError as error:
+                logger.warning("lag is unknown: %s", error)
+                continue
+            if self._contact.answered():
+                # No partition could make progress during the outage.
+                for partition in self._workers:
+                    self._watchdog.forget(partition)
+            metrics.BROKER_CONTACT_TIME.labels(self._stage_name).set_to_current_time()
+            for partition, (_, end) in bounds.items():
+                if (worker := self._workers.get(partition)) is not None:
+                    self._watchdog.observe(partition, worker.done, end)
+                    lag = max(end - worker.done, 0)
+                    metrics.LAG.labels(self._stage_name, str(partition.partition)).set(lag)
+            metrics.STUCK.labels(self._stage_name).set(len(self._watchdog.stuck()))
+
+    async def _watch_contact(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            self._contact.report()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+            self.phase = Phase.FAILED
+            logger.error("%s stops, nothing is committed: %r", self._group, error)
+
+    async def _shut_down(self) -> None:
+        await self._consumer.close()
+        # Those of an assignment that failed half-way were never given to be revoked.
+        await asyncio.gather(*(self._end(worker) for worker in self._workers.values()))
+        self._workers.clear()
+        for stage, _ in self._resting.values():
+            await self._crew.run(stage.close)
+        self._resting.clear()
+        self._crew.close()
+        if self._error is None:
+            self.phase = Phase.STOPPED
+
+    def _directory(self, partition: Partition) -> Path:
+        return self._settings.state / str(partition)
+
+    @property
+    def _stage_name(self) -> str:
+        return self._group.rpartition(".")[2]
+
+
+def _listed(partitions: Collection[Partition]) -> str:
+    return ", ".join(map(str, partitions)) or "no partitions"

@@ -1,0 +1,1 @@
+"""Signatures of a page: features, simhash fingerprints, sketches, bands and checksums."""

@@ -1,0 +1,103 @@
+"""Sketches as they travel and are kept: one array of 64-bit words a document, about 700 bytes.
+
+Of every MIPs value one byte is kept: two bytes agree by chance once in 256 times, which the estimate takes back
+(b-bit minwise hashing). The sample V_i is kept whole: the offline pass sorts all documents by its shingles. Spot
+signatures are kept where the settings say so: 56 bits of the hash and 8 of the count, the least 255 hashes of a page.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.kernels.signatures import comparing
+from neardup.signatures.bands import Filter
+from neardup.signatures.signature import Sketches
+
+_BY_CHANCE: Final = 1 / 256
+_EXPONENTS: Final = 64
+"""Of moduli: a hash of 64 bits can be divided by no more."""
+LEAST_SAMPLED: Final = 8
+"""With fewer shingles left of a document than this, how much of it is in another is not said."""
+
+
+_MOST_SPOTS: Final = 255
+_WORD: Final = 64
+_COUNT: Final = np.uint64(0xFF)
+
+
+class Likeness(NamedTuple):
+    """What two sketches say: estimates of resemblance and of containment, each way; None where too little is left."""
+
+    resemblance: float
+    a_in_b: float | None
+    b_in_a: float | None
+
+
+def pack_sketch(sketches: Sketches, *, keep_spots: bool = False) -> NDArray[np.uint64]:
+    """The words of a document's sketch."""
+    packed: NDArray[np.uint64] = comparing.pack(sketches.sample.i, sketches.mips, sketches.sample.values)
+    spots = sketches.spots
+    if not keep_spots or not spots.hashes.size:
+        return packed
+    counts = np.minimum(spots.counts[:_MOST_SPOTS], int(_COUNT)).astype(np.uint64)
+    packed[0] |= np.uint64(counts.size << 24)
+    return np.concatenate([packed, spots.hashes[:_MOST_SPOTS] & ~_COUNT | counts])
+
+
+def is_packed(words: NDArray[np.uint64], m: int) -> bool:
+    """Whether the array is a sketch with m MIPs values, and has as many words as its header says."""
+    if not words.size:
+        return False
+    header = int(words[0])
+    length = 1 + (m + 7) // 8 + (header >> 32) + (header >> 24 & 0xFF)
+    return header >> 8 & 0xFFFF == m and header & 0xFF < _EXPONENTS and words.size == length
+
+
+def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> bool:
+    """The same of many sketches, one after the other, of so many words each; together they are all of the array."""
+    if not counts.all():
+        return False
+    headers = words[np.cumsum(counts) - counts]
+    sampled, spots = (headers >> np.uint64(32)).astype(np.int64), (headers >> np.uint64(24) & np.uint64(0xFF))
+    lengths = 1 + (m + 7) // 8 + sampled + spots.astype(np.int64)
+    of_m = headers >> np.uint64(8) & np.uint64(0xFFFF) == m
+    return bool((of_m & (headers & np.uint64(0xFF) < _EXPONENTS) & (lengths == counts)).all())
+
+
+def mips_bytes(packed: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """The kept byte of every MIPs value: what bands are made of."""
+    m = int(packed[0]) >> 8 & 0xFFFF
+    return packed[1 : 1 + (m + 7) // 8].astype("<u8").view(np.uint8)[:m].astype(np.uint32)
+
+
+def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
+    """(i, V_i) of a packed sketch."""
+    header = int(packed[0])
+    start = 1 + ((header >> 8 & 0xFFFF) + 7) // 8
+    return header & 0xFF, packed[start : start + (header >> 32)]
+
+
+def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:
+    """Estimates from two sketches of one signature version. Raises ValueError for MIPs vectors of different length."""
+    m, other = int(a[0]) >> 8 & 0xFFFF, int(b[0]) >> 8 & 0xFFFF
+    if m != other:
+        raise ValueError(f"expected two MIPs vectors of one length, got {m} and {other}")
+    return likeness_of(m, *comparing.compare(a, b))
+
+
+def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Likeness:
+    """The estimates from what two sketches with m MIPs values have in common, as the kernel counts it."""
+    return Likeness(
+        max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE)),
+        shared / left if left >= LEAST_SAMPLED else None,
+        shared / right if right >= LEAST_SAMPLED else None,
+    )
+
+
+def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
+    """Bit i is set if the documents of two sketches meet in a bucket of band i."""
+    shared = 0
+    for first in range(0, bands.k, _WORD):
+        shared |= int(comparing.shared_bands(a, b, first, min(first + _WORD, bands.k), bands.s)) << first
+    return shared

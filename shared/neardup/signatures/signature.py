@@ -1,0 +1,224 @@
+"""All signatures of a page in one pass, and the version that names how they are made.
+
+page → text → tokens → features → fingerprint
+                    ↘ shingles → sketches, bands, super shingles
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neardup.errors import SettingsError
+from neardup.settings import Settings
+from neardup.signatures import checksums as identity
+from neardup.signatures.bands import Filter
+from neardup.signatures.checksums import checksum_of_content, checksum_of_hashes
+from neardup.signatures.features import DETECT, TF_IDF, FeatureChoices, features_of
+from neardup.signatures.fingerprint import Fingerprint, fingerprint_of
+from neardup.signatures.idf import IdfTable
+from neardup.signatures.shingles import shingles_of
+from neardup.signatures.sketch import Sample, min_s, mips_of, sample_of, super_shingles
+from neardup.signatures.spot_signatures import SpotSignatures, spot_signatures
+from neardup.text.extraction import Limits, Text, read_text
+from neardup.text.languages import stop_words
+from neardup.text.tokens import Tokens, tokens_of
+from neardup.text.unicode_tables import tables
+from neardup.types import Checksums, Page
+
+EMPTY: Final = "empty"
+TOO_SHORT: Final = "too short"
+NO_BANDS: Final = "none"
+DEFAULT_BANDS: Final = Filter(k=18, s=7)
+
+KEPT: Final = np.uint32(0xFF)
+"""The part of a MIPs value that travels and is kept."""
+_NO_HASHES: Final = np.empty(0, np.uint64)
+_NO_SPOTS: Final = SpotSignatures(_NO_HASHES, np.empty(0, np.int64))
+
+SCHEME: Final = 1
+"""Goes up when the code makes other signatures from the same choices. Golden vectors in the tests pin it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Everything that makes signatures what they are. Two documents can be compared only if all of it is the same."""
+
+    main_content: bool = False
+    limits: Limits = field(default_factory=Limits)
+    character_ngram: int = 2
+    features: FeatureChoices = field(default_factory=FeatureChoices)
+    least_features: int = 8
+    width: int = 64
+    w: int = 3
+    s: int = 84
+    m: int = 128
+    bands: Filter = DEFAULT_BANDS
+    filter: Filter = field(default_factory=lambda: Filter(k=6, s=14, r=2))
+    super_size: int = 14
+    spot_distance: int = 1
+    spot_chain: int = 2
+    keep_spots: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for choices that cannot be followed."""
+        for name, low, high in (
+            ("character_ngram", 1, 8),
+            ("least_features", 1, 10**6),
+            ("width", 32, 128),
+            ("w", 1, 64),
+            ("s", 1, 10**4),
+            ("m", 1, 10**4),
+            ("super_size", 1, 10**4),
+            ("spot_distance", 1, 64),
+            ("spot_chain", 1, 64),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise SettingsError(f"{name}: expected {low} to {high}, got {getattr(self, name)}")
+        for name in ("bands", "filter"):
+            groups: Filter = getattr(self, name)
+            if groups.k * groups.s > self.m:
+                raise SettingsError(f"{name}: expected k·s to be at most m = {self.m}, got {groups.k}·{groups.s}")
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Choices":
+        """The choices of a deployment. Raises SettingsError if they do not fit together."""
+        if (settings.weighting == TF_IDF) != bool(settings.idf_table):
+            raise SettingsError("NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf, and only with it")
+        if settings.language != DETECT and (settings.stem or settings.drop_stop_words):
+            stop_words(settings.language)
+        return cls(
+            main_content=settings.main_content,
+            limits=Limits(
+                settings.page_bytes, settings.page_nesting, settings.page_tokens, settings.over_limit == "reject"
+            ),
+            features=FeatureChoices(
+                phrases=settings.phrases,
+                weighting=settings.weighting,
+                drop_stop_words=settings.drop_stop_words,
+                stem=settings.stem,
+                language=settings.language,
+                idf=IdfTable.load(Path(settings.idf_table)) if settings.idf_table else None,
+            ),
+            w=settings.shingle_words,
+            bands=DEFAULT_BANDS if settings.bands == NO_BANDS else Filter(*map(int, settings.bands.split("x"))),
+            keep_spots=settings.spots,
+        )
+
+    @property
+    def version(self) -> str:
+        """One string that names every choice, the hash functions and the Unicode tables."""
+        limits = self.limits
+        return ";".join(
+            (
+                f"nd{SCHEME}",
+                f"unicode-{tables().unicode}",
+                "main" if self.main_content else "all",
+                f"limits-{limits.bytes},{limits.nesting},{limits.tokens},{'reject' if limits.reject else 'cut'}",
+                f"chars-{self.character_ngram}",
+                f"features-{self.features.name},least-{self.least_features}",
+                f"simhash-{self.width},murmur3,xxh64",
+                f"shingles-{self.w},min-{self.s},mod,mips-{self.m}",
+                f"bands-{self.bands.k}x{self.bands.s},bytes",
+                f"filter-{self.filter.k}x{self.filter.s}>={self.filter.r}",
+                f"super-{self.super_size}",
+                f"spots-{self.spot_distance},{self.spot_chain}{',kept' if self.keep_spots else ''}",
+                f"identity-{identity.NAME}",
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sketches:
+    """What is made from a document's shingles and spots."""
+
+    shingles: int
+    sample: Sample
+    smallest: NDArray[np.uint64]
+    mips: NDArray[np.uint32]
+    bands: NDArray[np.uint64]
+    filter: NDArray[np.uint64]
+    supers: NDArray[np.uint64]
+    spots: SpotSignatures
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A page's signatures. `skipped`: why there is no fingerprint and no sketch; `cut`: which limits it was over."""
+
+    checksums: Checksums
+    tokens: int
+    fingerprint: Fingerprint | None = None
+    sketches: Sketches | None = None
+    skipped: str | None = None
+    cut: tuple[str, ...] = ()
+
+
+class Signatures:
+    """Makes signatures by fixed choices. One object serves all threads; the heavy work runs without the GIL."""
+
+    def __init__(self, choices: Choices | None = None, *, everything: bool = True) -> None:
+        """Raises SettingsError if the choices cannot be followed.
+
+        Without `everything`, what the stream has no use for is left out: MIN_s, groups of the filter, super shingles
+        and spot signatures are empty.
+        """
+        self.choices: Final = choices or Choices()
+        self._everything = everything
+        self.version: Final = self.choices.version
+
+    def text_and_tokens(self, page: Page) -> tuple[Text, Tokens]:
+        """What the signatures are made from. Both are valid until this thread reads the next page."""
+        choices = self.choices
+        text = read_text(page, choices.limits, main_content=choices.main_content)
+        return text, tokens_of(text.utf8, character_ngram=choices.character_ngram, limit=choices.limits.tokens)
+
+    def of(self, page: Page) -> Signature:
+        """All signatures. Raises OverLimit, if the limits say so, and nothing else whatever the page is."""
+        choices = self.choices
+        text, tokens = self.text_and_tokens(page)
+        cut = text.cut
+        if tokens.cut:
+            cut = (*cut, choices.limits.over("tokens", choices.limits.tokens))
+        shingles = shingles_of(tokens, choices.w)
+        sample = sample_of(shingles)
+        checksums = Checksums(
+            checksum_of_content(page.content), checksum_of_hashes(tokens.hashes), checksum_of_hashes(sample.values)
+        )
+        features = features_of(tokens, choices.features)
+        skipped = text.skipped
+        if skipped is None and len(features) < choices.least_features:
+            skipped = TOO_SHORT if len(tokens) else EMPTY
+        if skipped is not None:
+            return Signature(checksums, len(tokens), skipped=skipped, cut=cut)
+        return Signature(
+            checksums,
+            len(tokens),
+            fingerprint_of(features, choices.width),
+            self._sketches(tokens, shingles, sample),
+            cut=cut,
+        )
+
+    def _sketches(self, tokens: Tokens, shingles: NDArray[np.uint64], sample: Sample) -> Sketches:
+        choices = self.choices
+        mips = mips_of(shingles, choices.m)
+        # From the bytes that packed sketches keep, so that an owner can tell which bands two documents share.
+        bands = choices.bands.keys(mips & KEPT)
+        spots = _NO_SPOTS
+        if self._everything or choices.keep_spots:
+            spots = spot_signatures(tokens, distance=choices.spot_distance, chain=choices.spot_chain)
+        if not self._everything:
+            return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, spots)
+        smallest = min_s(shingles, choices.s)
+        return Sketches(
+            shingles.size,
+            sample,
+            smallest,
+            mips,
+            bands,
+            choices.filter.keys(mips),
+            super_shingles(smallest, choices.super_size),
+            spots,
+        )

@@ -1,0 +1,1 @@
+"""The streaming services: one package for the stage of each service."""

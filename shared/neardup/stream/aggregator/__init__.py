@@ -1,0 +1,1 @@
+"""The aggregator service: partitioned owners that join matches and write verdicts."""

@@ -1,0 +1,1 @@
+"""The canary service: altered copies of recent pages, planted to measure recall."""

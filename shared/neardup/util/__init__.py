@@ -1,0 +1,1 @@
+"""Helpers without domain knowledge: files, scratch buffers, parallel work, URLs and formatting."""

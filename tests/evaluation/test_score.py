@@ -1,0 +1,203 @@
+"""Precision and recall against a known truth."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from neardup.errors import InvalidTruth, InvalidVerdict
+from neardup.evaluation.score import Tally, score
+from neardup.messages.verdicts import write_verdict
+from neardup.sample import sample_crawl
+from neardup.sample.truth import Truth, write_truth
+from neardup.types import Kind, PageRef, Relation, Verdict
+from neardup_services.cli import main
+
+
+def truth(number: int, kind: str = "original", of: int | None = None, duplicate: bool | None = None) -> Truth:
+    said = (of is not None) if duplicate is None and kind != "large-edit" else duplicate
+    return Truth(f"https://a.example/{number}", number, f"2026-01-01T00:00:{number:02}Z", kind, of, said)
+
+
+def verdict(number: int, of: int | None = None, *, revision: int = 0, partitions: int = 1) -> Verdict:
+    def place(page: int) -> str:
+        return f"{page % partitions}:{page // partitions}"
+
+    url = f"https://a.example/{number}"
+    fetched_at = f"2026-01-01T00:00:{number:02}Z"
+    if of is None:
+        return Verdict(url, place(number), fetched_at, Kind.UNIQUE, revision)
+    earlier = PageRef(f"https://a.example/{of}", place(of))
+    return Verdict(url, place(number), fetched_at, Kind.DUPLICATE, revision, earlier, Relation.NEAR)
+
+
+# 0 and 1 are originals; 2 is a copy of 0, 3 a copy of 1, 4 borderline, 5 skipped, 6 an original
+TRUTHS = [
+    truth(0),
+    truth(1),
+    truth(2, "ad", 0),
+    truth(3, "ad", 1),
+    truth(4, "large-edit", 0),
+    truth(5, "skipped-type"),
+    truth(6),
+]
+RIGHT = [verdict(0), verdict(1), verdict(2, 0), verdict(3, 1), verdict(4), verdict(6)]
+
+
+def test_all_right() -> None:
+    result = score(RIGHT, TRUTHS)
+    assert (result.total.precision, result.total.recall, result.not_scored) == (1.0, 1.0, 2)
+    assert result.kinds == {"original": Tally(pages=3), "ad": Tally(pages=2, duplicates=2, found=2)}
+
+
+def test_a_missed_one_costs_recall() -> None:
+    result = score([*RIGHT[:2], verdict(2), *RIGHT[3:]], TRUTHS)
+    assert (result.total.precision, result.total.recall) == (1.0, 0.5)
+
+
+def test_a_false_alarm_costs_precision() -> None:
+    result = score([*RIGHT[:5], verdict(6, 1)], TRUTHS)
+    assert result.total.precision == pytest.approx(2 / 3)
+    assert (result.total.recall, result.kinds["original"].false_alarms) == (1.0, 1)
+
+
+def test_a_duplicate_in_the_wrong_group_costs_both() -> None:
+    result = score([*RIGHT[:3], verdict(3, 0), *RIGHT[4:]], TRUTHS)
+    assert (result.total.precision, result.total.recall, result.total.wrong_group) == (0.5, 0.5, 1)
+
+
+def test_any_page_of_the_group_will_do() -> None:
+    truths = [*TRUTHS, truth(7, "ad", 0), truth(8, "ad", 0)]
+    verdicts = [*RIGHT, verdict(7, 2), verdict(8, 4)]  # another copy, and a borderline descendant
+    assert score(verdicts, truths).total.recall == 1.0
+
+
+def test_a_page_that_holds_one_of_the_group_will_do() -> None:
+    archive = Truth("https://a.example/7", 7, "2026-01-01T00:00:07Z", "archive", holds=(0,))
+    truths = [*TRUTHS, archive, truth(8, "ad", 0), truth(9, "ad", 1)]
+    result = score([*RIGHT, verdict(7), verdict(8, 7), verdict(9, 7)], truths)
+    assert (result.total.found, result.total.wrong_group) == (3, 1)
+
+
+def test_neither_borderline_nor_skipped_pages_are_scored() -> None:
+    assert score([*RIGHT[:4], verdict(4, 1), verdict(5, 0), verdict(6)], TRUTHS).total == score(RIGHT, TRUTHS).total
+
+
+def test_the_last_revision_counts_wherever_it_stands() -> None:
+    wrong, right = verdict(2), verdict(2, 0, revision=1)
+    for pair in ([wrong, right], [right, wrong]):
+        assert score([*RIGHT[:2], *pair, *RIGHT[3:]], TRUTHS).total.recall == 1.0
+
+
+def test_a_page_without_verdict_is_missed() -> None:
+    result = score([*RIGHT[:3], *RIGHT[4:]], TRUTHS)
+    assert (result.total.without_verdict, result.total.recall) == (1, 0.5)
+
+
+def test_several_partitions_are_joined_by_url_and_time() -> None:
+    pairs = [(0, None), (1, None), (2, 0), (3, 1), (4, None), (6, None)]
+    result = score([verdict(number, of, partitions=3) for number, of in pairs], TRUTHS)
+    assert (result.total.precision, result.total.recall) == (1.0, 1.0)
+
+
+def test_nothing_to_score() -> None:
+    result = score([], [])
+    assert (result.total.precision, result.total.recall) == (None, None)
+
+
+def test_the_truth_of_another_crawl_is_refused() -> None:
+    with pytest.raises(InvalidTruth, match=r"document 0:3: the truth has one of 3 pages, the verdict https://a\.e"):
+        score(RIGHT, TRUTHS[:3])
+    other = [Truth("https://b.example/", 0, "", "original"), *TRUTHS[1:]]
+    with pytest.raises(InvalidTruth, match="is it the truth of this crawl"):
+        score(RIGHT, other)
+
+
+@pytest.mark.parametrize("truths", [TRUTHS[1:], [*TRUTHS, TRUTHS[0]], [truth(0, "ad", 0)], [truth(0, "ad", 7)]])
+def test_a_truth_with_holes_or_forward_references_is_refused(truths: list[Truth]) -> None:
+    with pytest.raises(InvalidTruth, match="expected"):
+        score([], truths)
+
+
+def test_verdicts_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InvalidVerdict, match="partition:offset, got 'x'"):
+        score([Verdict("u", "x", None, Kind.UNIQUE, 0)], TRUTHS)
+    with pytest.raises(InvalidVerdict, match="points at 0:0, which has no verdict"):
+        score([verdict(2, 0)], TRUTHS)
+    with pytest.raises(InvalidVerdict, match="expected a duplicate to say of what"):
+        score([Verdict("https://a.example/0", "0:0", None, Kind.DUPLICATE, 0)], TRUTHS)
+
+
+# The command
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    verdicts, truths = tmp_path / "verdicts.jsonl", tmp_path / "truth.jsonl"
+    verdicts.write_bytes(b"".join(write_verdict(each, "json") + b"\n" for each in RIGHT))
+    truths.write_bytes(b"".join(map(write_truth, TRUTHS)))
+    return verdicts, truths
+
+
+def test_the_command_for_people(files: tuple[Path, Path]) -> None:
+    done = CliRunner().invoke(main, ["score", *map(str, files)])
+    assert done.exit_code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in done.output.splitlines()}
+    assert rows["all"] == ["5", "2", "2", "0", "0", "0", "1.0000", "1.0000"]
+    assert rows["original"] == ["3", "0", "0", "0", "0", "0", "-", "-"]
+    assert "2 pages not scored" in done.output
+
+
+def test_the_command_for_programs(files: tuple[Path, Path]) -> None:
+    body = json.loads(CliRunner().invoke(main, ["score", *map(str, files), "--json"]).output)
+    assert (body["all"]["precision"], body["all"]["recall"], body["not_scored"]) == (1.0, 1.0, 2)
+    assert body["kinds"]["ad"]["found"] == 2
+    assert body["kinds"]["original"]["recall"] is None
+
+
+@pytest.mark.parametrize("bad", [b"words", b"{}", b'{"verdict": 1', b"\x80", b"[]"])
+def test_a_malformed_line_is_named_by_file_and_line(files: tuple[Path, Path], bad: bytes) -> None:
+    for path in files:
+        good = path.read_bytes()
+        path.write_bytes(good + b"\n" + bad + b"\n")
+        done = CliRunner().invoke(main, ["score", *map(str, files)])
+        assert done.exit_code == 1
+        line = good.count(b"\n") + 2
+        assert f"{path.name}, line {line}: " in done.output.replace("\n", "")
+        path.write_bytes(good)
+
+
+def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
+    truths = [made.truth for made in sample_crawl(500, 3, 8000)]
+    verdicts = [
+        Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.SKIPPED, 0) if each.skipped
+        else Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.UNIQUE, 0) if not each.duplicate
+        else Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.DUPLICATE, 0,
+                     PageRef("", f"0:{each.duplicate_of}"))
+        for each in truths
+    ]  # fmt: skip
+    result = score(verdicts, truths)
+    assert (result.total.precision, result.total.recall) == (1.0, 1.0)
+
+
+def test_same_host_and_cross_host_are_told_apart() -> None:
+    def at(host: str, number: int, of: int | None = None) -> Truth:
+        return Truth(
+            f"https://{host}.example/{number}", number, "", "ad" if of is not None else "original", of, of is not None
+        )
+
+    def said(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:
+        url = f"https://{host}.example/{number}"
+        if of is None:
+            return Verdict(url, f"0:{number}", "", Kind.UNIQUE, 0)
+        earlier = PageRef(f"https://{of[0]}.example/{of[1]}", f"0:{of[1]}")
+        return Verdict(url, f"0:{number}", "", Kind.DUPLICATE, 0, earlier, Relation.NEAR)
+
+    truths = [at("a", 0), at("a", 1, 0), at("b", 2, 0), at("b", 3), at("a", 4)]
+    verdicts = [said("a", 0), said("a", 1, ("a", 0)), said("b", 2), said("b", 3, ("b", 2)), said("a", 4)]
+    result = score(verdicts, truths)
+    assert result.hosts == {
+        "same host": Tally(pages=2, duplicates=1, found=1, false_alarms=1),
+        "cross host": Tally(pages=1, duplicates=1),
+    }

@@ -1,0 +1,60 @@
+"""Memory that is used again: never while somebody can see it, and not kept for ever."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.index.lsm.array_pool import LEAST_BYTES, Spares
+from neardup.index.plan.table import Table
+from neardup.index.slices.slice import Slice, SliceSettings
+
+WORDS = LEAST_BYTES // 8
+
+
+@given(st.lists(st.tuples(st.integers(1, 4 * WORDS), st.integers(0, 5), st.booleans()), max_size=25))
+def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -> None:
+    """Some are kept whole, of some only a part."""
+    spares, kept = Spares(), []
+    for number, (size, dropped, only_a_part) in enumerate(steps):
+        made = spares.array(size, np.uint64)
+        assert made.size == size
+        made[:] = number
+        kept.append((number, made[size // 2 :] if only_a_part else made))
+        del made, kept[:dropped]
+        if only_a_part:
+            spares.give_back(8 * size)
+        assert all((array == number).all() for number, array in kept)
+
+
+def test_a_dropped_array_makes_room_for_a_larger_one() -> None:
+    spares = Spares()
+    first = spares.array(WORDS + 1, np.uint64)
+    part, place = first[5:], first.ctypes.data
+    del first
+    assert spares.nbytes == 0, "a part is still in use"
+    del part
+    assert spares.nbytes == 8 * (WORDS + 1)
+    assert spares.array(2 * WORDS, np.uint64).ctypes.data == place
+
+
+def test_what_is_not_used_again_is_given_back_in_steps() -> None:
+    spares = Spares()
+    spares.array(4 * WORDS, np.uint64)[:] = 1
+    seen = []
+    while spares.nbytes:
+        spares.give_back(LEAST_BYTES)
+        seen.append(spares.nbytes)
+    assert seen == [3 * LEAST_BYTES, 2 * LEAST_BYTES, LEAST_BYTES, 0]
+
+
+def test_a_slice_does_not_gather_spare_memory() -> None:
+    """Half as much as a run of all keys, beside that run and a merge of it. Without giving back, 3.5 runs in all."""
+    rng = np.random.default_rng(1)
+    kept = Slice(Table.plain(24), settings=SliceSettings(tail=1 << 12))
+    most = 0.0
+    for number in range(500):
+        kept.probe_and_insert(rng.integers(0, 2**64, 4096, np.uint64), 3)
+        if number > 50:
+            most = max(most, kept.nbytes / len(kept))
+    kept.settle()
+    assert most < 2.5 * kept.runs[0].nbytes / len(kept)

@@ -1,0 +1,86 @@
+"""The columns of documents: joined, taken apart and cut, they are still the columns of those documents."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import Corrupt
+from neardup.messages.document_columns import BATCH_BYTES, columns_of, documents_of, joined, split, split_rows, taken
+from neardup.types import Document
+from tests.support.documents import M, anything, document, documents, plain, shingles, sketch_of
+
+
+def values(some: list[Document]) -> list[tuple[Any, ...]]:
+    return [plain(each) for each in some]
+
+
+@given(lots=st.lists(st.lists(documents, max_size=4), min_size=1, max_size=4))
+def test_joined_columns_are_those_of_all_documents_in_order(lots: list[list[Document]]) -> None:
+    got = documents_of(joined([columns_of(some) for some in lots]), M)
+    assert values(got) == [plain(each) for some in lots for each in some]
+
+
+@given(some=st.lists(documents, min_size=1, max_size=6), data=st.data())
+def test_taken_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=8))
+    assert values(documents_of(taken(columns_of(some), rows), M)) == [plain(some[row]) for row in rows]
+    without_gaps = range(min(rows), max(rows) + 1)
+    assert values(documents_of(taken(columns_of(some), without_gaps), M)) == [plain(some[row]) for row in without_gaps]
+
+
+@given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
+def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
+    runs = [list(run) for run in split(sizes, lambda size: size)]
+    assert [size for run in runs for size in run] == sizes
+    for number, run in enumerate(runs):
+        assert sum(run[:-1]) <= BATCH_BYTES
+        assert sum(run) > BATCH_BYTES or number == len(runs) - 1
+
+
+@pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
+def test_rows_are_cut_by_how_long_their_text_may_get(column: str) -> None:
+    columns = columns_of([document(offset, 1) for offset in range(20)]) | {column: ["x" * 20_000] * 20}
+    rows = list(range(19, -1, -2))
+    runs = [list(run) for run in split_rows(columns, rows)]
+    assert [row for run in runs for row in run] == rows
+    # 80 KB a row when a character takes four bytes: seven are more than half a megabyte.
+    assert [len(run) for run in runs] == [7, 3]
+
+
+def test_documents_without_a_sketch_are_read_only_where_they_may_be() -> None:
+    columns = columns_of([document(0, 1)])
+    columns |= {"sketch": columns["sketch"][:0], "words": columns["words"] * 0}
+    assert documents_of(columns, None)[0].sketch.size == 0
+    with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
+        documents_of(columns, M)
+
+
+def test_a_sketch_with_another_number_of_mips_values_is_corrupt_among_good_ones() -> None:
+    some = [document(0, 1), replace(document(1, 2), sketch=sketch_of(shingles(2, 200), m=M // 2)), document(2, 3)]
+    with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
+        documents_of(columns_of(some), M)
+
+
+def test_lengths_of_sketches_whose_sum_wraps_around_are_corrupt() -> None:
+    columns = columns_of([document(offset, 1) for offset in range(4)])
+    wrapping = np.array([2**63 - 1, 2**63 - 1, 1, columns["sketch"].size + 1], np.int64)
+    with np.errstate(over="ignore"):
+        assert wrapping.sum() == columns["sketch"].size
+    with pytest.raises(Corrupt, match="expected sketches"):
+        documents_of(columns | {"words": wrapping}, M)
+
+
+@given(
+    changes=st.dictionaries(st.sampled_from(sorted(columns_of([]))), anything, min_size=1),
+    mips=st.sampled_from([M, None]),
+)
+def test_whatever_the_columns_are_nothing_but_corrupt_is_raised(changes: dict[str, Any], mips: int | None) -> None:
+    try:
+        got = documents_of(columns_of([document(0, 1), document(1, 2)]) | changes, mips)
+    except Corrupt:
+        return
+    assert all(isinstance(each.url, str) for each in got)

@@ -1,0 +1,104 @@
+"""Probes: round trips, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from neardup.errors import Corrupt, WireError, WrongKind, WrongPlan
+from neardup.messages import wire
+from neardup.messages.probes import Probes, read_probes, write_probes
+from neardup.types import BatchId
+from tests.support.documents import (
+    anything,
+    batches,
+    body_of,
+    utf8,
+)
+
+BATCH = BatchId(0, 5, 9)
+
+
+@given(data=st.data(), size=st.integers(0, 9), batch=batches)
+def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> None:
+    columns = hnp.arrays(np.uint64, size)
+    keys = data.draw(st.none() | columns)
+    levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))
+    asks = data.draw(st.none() | hnp.arrays(np.bool_, size))
+    message = write_probes(Probes(batch, data.draw(columns), keys, levels, asks), "plan")
+    got = read_probes(wire.decode(message, "probes"), "plan")
+    assert got.batch == batch
+    assert (got.asks is not None) == (asks is not None and bool(asks.any()))
+    assert got.asks is None or (got.asks == asks).all()
+    assert got.fingerprints.size == size
+    for sent, came in ((keys, got.keys), (levels, got.levels)):
+        assert (came is None) == (sent is None)
+        if sent is not None and came is not None:
+            np.testing.assert_array_equal(came, sent)
+
+
+def test_probes_of_another_plan_are_refused_with_both_digests() -> None:
+    message = write_probes(Probes(BATCH, np.zeros(1, np.uint64)), "one plan")
+    with pytest.raises(WrongPlan, match="expected a message made with plan another plan, got 'one plan'"):
+        read_probes(wire.decode(message, "probes"), "another plan")
+
+
+def probes_body(**changes: Any) -> dict[str, Any]:
+    probes = Probes(BATCH, np.arange(2, dtype=np.uint64), np.arange(2, dtype=np.uint64), np.zeros((2, 64), np.uint8))
+    return body_of(write_probes(probes, "plan"), "probes") | changes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprint": None},
+        {"fingerprint": [1, 2]},
+        {"fingerprint": np.zeros(2, np.int64)},
+        {"fingerprint": np.zeros((2, 1), np.uint64)},
+        {"key": np.zeros(3, np.uint64)},
+        {"key": np.zeros(2)},
+        {"key": "ab"},
+        {"levels": np.zeros((2, 63), np.uint8)},
+        {"levels": np.zeros((3, 64), np.uint8)},
+        {"levels": np.zeros((2, 64), np.uint16)},
+        {"levels": [[0] * 64] * 2},
+        {"levels": 5},
+        {"asks": np.zeros(3, np.uint8)},
+        {"asks": np.zeros(2, np.int64)},
+        {"asks": [0, 1]},
+        {"levels": "x" * 128},
+        {"batch": None},
+        {"batch": [1, 2]},
+        {"batch": [0, 1, 2**63]},
+    ],
+)
+def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="expected"):
+        read_probes(wire.decode(wire.encode("probes", probes_body(**changes)), "probes"), "plan")
+
+
+@given(
+    changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels", "asks"]), anything, min_size=1)
+)
+def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+    message = wire.encode("probes", probes_body(**changes))
+    try:
+        got = read_probes(wire.decode(message, "probes"), "plan")
+    except Corrupt:
+        return
+    for column in (got.keys, got.levels):
+        assert column is None or len(column) == got.fingerprints.size
+
+
+def test_another_kind_of_message_is_no_probe() -> None:
+    with pytest.raises(WrongKind):
+        read_probes(wire.decode(wire.encode("answers", probes_body()), "probes"), "plan")
+
+
+@given(value=st.none() | st.binary() | utf8.map(str.encode))
+def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None) -> None:
+    with pytest.raises(WireError):
+        read_probes(wire.decode(value, "probes"), "plan")

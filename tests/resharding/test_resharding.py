@@ -1,0 +1,131 @@
+"""Resharding of a state directory: the pages that follow get the verdicts that they would have got."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neardup.embedded.embedded import FILE, Embedded, read_progress
+from neardup.errors import InputError, SettingsError, WrongState
+from neardup.messages.verdicts import read_verdict
+from neardup.resharding import state_directory
+from neardup.resharding.resharding import Resharding
+from neardup.resharding.state_directory import plan_resharding, reshard_state
+from neardup.sample import sample_crawl
+from neardup.settings import Settings
+from neardup.types import Kind, Page, Verdict
+
+SETTINGS = Settings(tables=4, bands="4x8", processes=1)
+PAGES = [made.page for made in sample_crawl(240, seed=31, mean_bytes=8000)]
+HALF = len(PAGES) // 2
+
+
+async def verdicts(state: Path, settings: Settings, pages: Sequence[Page]) -> list[Verdict]:
+    told: list[Verdict] = []
+    async with Embedded(state, settings, told=lambda value: told.append(read_verdict(value))) as stream:
+        await stream.feed(pages)
+        await stream.finish()
+    return told
+
+
+def said(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """All of the last verdicts but what a clock says."""
+    last = {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
+    return [asdict(replace(last[document], latency_ms=None)) for document in sorted(last)]
+
+
+def resharded(state: Path, settings: Settings, **wishes: int) -> Settings:
+    """Reshard, and the settings from then on."""
+    resharding = plan_resharding(state, settings, **wishes)
+    reshard_state(state, resharding)
+    new = resharding.new.settings
+    return replace(settings, slice_bits=new.slice_bits, band_slice_bits=new.band_slice_bits)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        replace(SETTINGS, search="probabilistic", header_bits=12),
+        replace(SETTINGS, slice_bits=1, ttl_hours=24.0, common_bucket=3),
+    ],
+    ids=["exact", "probabilistic", "with limits"],
+)
+async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(tmp_path: Path, settings: Settings) -> None:
+    await verdicts(tmp_path / "undisturbed", settings, PAGES[:HALF])
+    shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
+    expected = said(await verdicts(tmp_path / "undisturbed", settings, PAGES[HALF:]))
+    new = resharded(tmp_path / "resharded", settings)
+    assert new.band_slice_bits == settings.band_slice_bits + 1
+    assert said(await verdicts(tmp_path / "resharded", new, PAGES[HALF:])) == expected
+    assert sum(each["verdict"] == Kind.DUPLICATE and "0:" in each["document"] for each in expected) > HALF / 5
+
+
+async def test_it_can_be_done_again_and_undone(tmp_path: Path) -> None:
+    await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[:HALF])
+    shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
+    expected = said(await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[HALF:]))
+    settings = SETTINGS
+    for wishes in ({}, {"slice_bits": 3}, {"slice_bits": 0, "band_slice_bits": SETTINGS.band_slice_bits}):
+        settings = resharded(tmp_path / "resharded", settings, **wishes)
+    assert settings == SETTINGS
+    assert said(await verdicts(tmp_path / "resharded", settings, PAGES[HALF:])) == expected
+    progress = read_progress(tmp_path / "resharded")
+    assert progress is not None
+    assert progress.generation == 3
+    kept = {path.name.rpartition("-")[0] for path in (tmp_path / "resharded").glob("neardup.*")}
+    assert kept == {"neardup.3.probes", "neardup.3.inbox"}
+
+
+async def test_a_crash_in_the_middle_leaves_the_state_as_it_was_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await verdicts(tmp_path, SETTINGS, PAGES[:HALF])
+    before = (tmp_path / FILE).read_text()
+    shutil.copytree(tmp_path, tmp_path.with_name("undisturbed"))
+    expected = said(await verdicts(tmp_path.with_name("undisturbed"), SETTINGS, PAGES[HALF:]))
+
+    def crash(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(state_directory, "write_progress", crash)
+    with pytest.raises(OSError, match="no space"):
+        resharded(tmp_path, SETTINGS)
+    monkeypatch.undo()
+    assert (tmp_path / FILE).read_text() == before
+    assert said(await verdicts(tmp_path, resharded(tmp_path, SETTINGS), PAGES[HALF:])) == expected
+
+
+async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
+    await verdicts(tmp_path, SETTINGS, PAGES[:2])
+    resharded(tmp_path, SETTINGS)
+    with pytest.raises(WrongState, match="use the settings that the state was made with"):
+        await verdicts(tmp_path, SETTINGS, [])
+    with pytest.raises(WrongState, match="use the settings that the state was made with"):
+        plan_resharding(tmp_path, SETTINGS)
+
+
+async def test_a_run_that_was_cut_off_is_to_be_finished_first(tmp_path: Path) -> None:
+    async with Embedded(tmp_path, SETTINGS, told=lambda value: None) as stream:
+        await stream.feed(PAGES[:5])
+        with pytest.raises(WrongState, match="got one that was cut off or still runs"):
+            plan_resharding(tmp_path, SETTINGS)
+    with pytest.raises(WrongState, match="got one that was cut off or still runs"):
+        plan_resharding(tmp_path, SETTINGS)
+
+
+def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected the state of `neardup dedup`"):
+        plan_resharding(tmp_path, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [({"slice_bits": 0}, "got what there is"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
+)
+def test_a_resharding_that_cannot_be_is_refused(wishes: dict[str, int], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        Resharding.of(replace(SETTINGS, owners=2), **wishes)

@@ -1,0 +1,119 @@
+"""How a worker runs its offline passes: each in a process of its own, and the stream goes before it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from neardup import metrics
+from neardup.deployment.deployment import corpus_address
+from neardup.log import Output
+from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.passes.passing import RESULTS
+from neardup.offline.queries.index_reader import FILE
+from neardup.settings import Settings
+from neardup.signatures.signature import Choices
+from neardup_services.worker.recluster_passes import Passes
+from tests.bench import made_corpus
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """With a corpus that a pass takes some seconds for."""
+    settings = Settings(state=tmp_path / "state")
+    made_corpus.write(made_corpus.make(30_000), Corpus(corpus_address(settings)), Choices.of(settings).version)
+    return settings
+
+
+def ended(result: str) -> float:
+    return float(metrics.PASSES.labels(result)._value.get())
+
+
+def children() -> set[int]:
+    return {int(each) for task in Path("/proc/self/task").glob("*/children") for each in task.read_text().split()}
+
+
+class Sent:
+    """What was said to the topics."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Output] = []
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        self.outputs.extend(outputs)
+
+
+@asynccontextmanager
+async def running(passes: Passes) -> AsyncIterator[int]:
+    """The process of a pass that is at work; afterwards it is over."""
+    before = children()
+    task = asyncio.create_task(passes.run())
+    async with asyncio.timeout(60):
+        while not (process := [each for each in children() - before if os.getpriority(os.PRIO_PROCESS, each) > 0]):
+            await asyncio.sleep(0.01)
+    yield process[0]
+    async with asyncio.timeout(120):
+        await task
+    assert not Path(f"/proc/{process[0]}").exists()
+
+
+async def test_a_pass_runs_apart_and_lets_others_go_first(settings: Settings) -> None:
+    sent, done = Sent(), ended("done")
+    async with running(Passes(settings, sent.send)) as process:
+        assert os.getpriority(os.PRIO_PROCESS, process) == 19
+        assert os.sched_getscheduler(process) == os.SCHED_IDLE
+        assert metrics.PASS_RUNS._value.get() == 1
+    assert metrics.PASS_RUNS._value.get() == 0
+    assert ended("done") == done + 1
+    assert len(sent.outputs) >= 30_000
+    assert (settings.state / RESULTS / FILE).exists()
+
+
+async def test_a_worker_that_stops_ends_its_pass_at_the_next_step(settings: Settings) -> None:
+    sent, interrupted = Sent(), ended("interrupted")
+    passes = Passes(settings, sent.send)
+    async with running(passes):
+        await passes.stop()
+        assert metrics.PASS_RUNS._value.get() == 0
+    assert ended("interrupted") == interrupted + 1
+    assert not sent.outputs
+
+
+async def test_a_worker_that_stops_does_not_wait_for_a_long_step(settings: Settings) -> None:
+    sent, interrupted, done = Sent(), ended("interrupted"), ended("done")
+    passes = Passes(replace(settings, stop_seconds=0.5), sent.send)
+    async with running(passes) as process:
+        os.kill(process, signal.SIGSTOP)  # no step ever ends
+        async with asyncio.timeout(10):
+            await passes.stop()
+    assert ended("interrupted") == interrupted + 1
+    await Passes(settings, sent.send).run()
+    assert ended("done") == done + 1
+    assert len(sent.outputs) >= 30_000
+
+
+async def test_a_pass_that_is_killed_is_told_and_the_next_one_goes_on(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent, failed, done = Sent(), ended("failed"), ended("done")
+    passes = Passes(settings, sent.send)
+    async with running(passes) as process:
+        os.kill(process, signal.SIGKILL)
+    assert ended("failed") == failed + 1
+    assert "want of memory" in caplog.text
+    await passes.run()
+    assert ended("done") == done + 1
+    assert len(sent.outputs) >= 30_000
+
+
+async def test_a_stop_meant_for_the_worker_does_not_end_its_pass(settings: Settings) -> None:
+    done = ended("done")
+    async with running(Passes(settings, Sent().send)) as process:
+        assert os.getpgid(process) != os.getpgid(0), "expected it to leave the group that Ctrl-C goes to"
+        os.kill(process, signal.SIGINT)
+    assert ended("done") == done + 1

@@ -1,0 +1,188 @@
+"""The protocol holds for every seed, and each of its rules is needed: without it, some seed fails."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from neardup.log import Record
+from neardup.matching.match import Match, better, match
+from neardup.runtime.stage import Waves
+from neardup.stream.aggregator.owner import Outbox, Owner
+from neardup.stream.aggregator.pending import Joins, Waiting
+from neardup.stream.aggregator.stage import Aggregator
+from neardup.stream.canary.stage import Planter
+from neardup.stream.featurizer.stage import Featurizer
+from neardup.stream.shard.stage import Shard
+from neardup.types import BatchId, Document, DocumentId, Kind
+from tests.simulation.simulate import Simulation, simulate
+
+SEEDS = 200
+GROUP = 10
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_any_interleaving_crash_and_takeover_ends_in_the_same_verdicts(first: int) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + GROUP):
+        happened += simulate(seed)
+    # The seeds would prove nothing if nothing went wrong in them.
+    wanted = (
+        "crash", "crash while saving", "state lost", "takeover", "zombie send", "duplicate", "unique", "canary found",
+    )  # fmt: skip
+    assert all(happened[each] for each in wanted)
+
+
+def probes_first(patch: pytest.MonkeyPatch) -> None:
+    process = Featurizer.process
+
+    def reversed_waves(self: Featurizer, records: Sequence[Record]) -> Waves:
+        made = process(self, records)
+        return Waves(list(reversed(made.waves)), made.rejected)
+
+    patch.setattr(Featurizer, "process", reversed_waves)
+
+
+def newer_batch_supersedes(patch: pytest.MonkeyPatch) -> None:
+    add = Joins.add
+
+    def superseding(self: Joins, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
+        self.leave(waiting)
+        add(self, batch, expected, waiting)
+
+    patch.setattr(Joins, "add", superseding)
+
+
+def joins_not_saved(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Joins, "flush", lambda self: None)
+
+
+def order_not_checked(patch: pytest.MonkeyPatch) -> None:
+    def meet(
+        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    ) -> Match | None:
+        first, second = sorted((document, known.document), key=lambda each: each.id)
+        if first.id == second.id:
+            return best
+        found = match(second, first, self._thresholds, found_by=found_by)
+        return better(best, found and found._replace(id=known.document.id, url=known.document.url))
+
+    patch.setattr(Owner, "_meet", meet)
+
+
+def whole_fingerprints_meet(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Owner, "_confirmed", lambda self, a, b, found_by: found_by)
+
+
+def no_revisions(patch: pytest.MonkeyPatch) -> None:
+    learn = Owner._learn
+
+    def deaf_once_settled(self: Owner, known: Any, found: Match | None, outbox: Outbox) -> None:
+        if known.kind is not Kind.UNIQUE:
+            learn(self, known, found, outbox)
+
+    patch.setattr(Owner, "_learn", deaf_once_settled)
+
+
+def early_evidence_dropped(patch: pytest.MonkeyPatch) -> None:
+    meet = Owner._meet
+
+    def only_settled_learn(
+        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    ) -> Match | None:
+        if known.document.id > document.id and known.kind is None:
+            return best
+        return meet(self, document, known, found_by, best, outbox)
+
+    patch.setattr(Owner, "_meet", only_settled_learn)
+
+
+def registered_again_is_new(patch: pytest.MonkeyPatch) -> None:
+    register = Owner.register
+
+    def forgetful(self: Owner, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
+        known = self.directory.find(document.fingerprint, document.id)
+        if known is not None and known.kind is not None:
+            self.directory.variants(document.fingerprint).remove(known)
+        register(self, document, batch, expected, outbox)
+
+    patch.setattr(Owner, "register", forgetful)
+
+
+def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
+    read = Simulation._read
+
+    def eager(self: Simulation, worker: Any) -> bool:
+        worked = read(self, worker)
+        if worked:
+            self.committed[worker.place] = worker.stage.checkpoint()
+        return worked
+
+    patch.setattr(Simulation, "_read", eager)
+
+
+def owner_is_written_as_it_is_by_then(patch: pytest.MonkeyPatch) -> None:
+    freeze = Aggregator.freeze
+    patch.setattr(Aggregator, "freeze", lambda self: lambda: freeze(self)())
+
+
+def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
+    def freeze(self: Shard) -> Callable[[], int]:
+        frozen = self._holder.freeze(self._next)
+
+        def save() -> int:
+            frozen.about["offset"] = self._next
+            frozen.write(self._path)
+            return self._next
+
+        return save
+
+    patch.setattr(Shard, "freeze", freeze)
+
+
+def canaries_stand_among_pages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        "neardup.stream.featurizer.page_pool.document_id",
+        lambda record: DocumentId(record.timestamp, record.partition, record.offset),
+    )
+
+
+def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
+    process = Planter.process
+
+    def to_any_partition(self: Planter, records: Sequence[Record]) -> Waves:
+        (planted,) = process(self, records).waves
+        return Waves([[output._replace(partition=0) for output in planted]])
+
+    patch.setattr(Planter, "process", to_any_partition)
+
+
+RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "registrations are acknowledged before probes are sent": probes_first,
+    "the first complete batch settles a document": newer_batch_supersedes,
+    "what waits is part of the saved state": joins_not_saved,
+    "a verdict points at an earlier page only": order_not_checked,
+    "documents meet, not fingerprints": whole_fingerprints_meet,
+    "evidence after settling revises": no_revisions,
+    "evidence before settling is kept": early_evidence_dropped,
+    "a document registered again is the same document": registered_again_is_new,
+    "a canary stands after all pages": canaries_stand_among_pages,
+    "a canary goes behind the page that it is a copy of": canaries_go_anywhere,
+    "state is saved only after what it caused was said": saved_before_it_is_said,
+    "an owner is written as it was when it was frozen": owner_is_written_as_it_is_by_then,
+    "a snapshot has the offset of what it holds": offset_is_that_of_writing,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_the_rule_some_seed_fails(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    RULES[rule](monkeypatch)
+    failed = 0
+    for seed in range(SEEDS):
+        try:
+            simulate(seed)
+        except AssertionError:
+            failed += 1
+            break
+    assert failed, f"no seed of {SEEDS} noticed that this was broken: {rule}"

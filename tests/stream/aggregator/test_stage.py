@@ -1,0 +1,396 @@
+"""The aggregator: from the messages of its inbox to verdicts, and back again after a restart."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from neardup.deployment.planning import plan_of
+from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
+from neardup.log import Output
+from neardup.log.memory import MemoryRecord
+from neardup.messages import dead_letters, wire
+from neardup.messages.answers import Answers, write_answers
+from neardup.messages.orders import Expire, Forget, orders
+from neardup.messages.questions import Evidence, Question, write_evidence, write_questions
+from neardup.messages.registrations import write_skipped
+from neardup.messages.settled import read_documents
+from neardup.messages.verdicts import read_verdict, write_verdict
+from neardup.settings import Settings
+from neardup.stream.aggregator.owner import FORGOTTEN
+from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
+from tests.support.documents import document, outputs_to, page, records, registrations_of, text_of
+from tests.support.wired import NOW_SECONDS, Wired, aggregator
+
+SETTINGS = Settings(prefix="t", owners=2, tables=4, bands="3x4")
+ONE = replace(SETTINGS, owners=1)
+BASE = text_of(1)
+NEAR = [*BASE[:-2], "something", "else"]
+COPIES_AND_MORE: list[Sequence[str]] = [BASE, NEAR, BASE, text_of(2), text_of(3), [*text_of(3)[:-1], "x"], ["short"]]
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Wired]:
+    wired = Wired(SETTINGS, tmp_path)
+    yield wired
+    wired.close()
+
+
+def crawl() -> list[MemoryRecord]:
+    return [page(offset, words) for offset, words in enumerate(COPIES_AND_MORE)]
+
+
+def by_document(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
+    assert len({(each.document, each.revision) for each in verdicts}) == len(verdicts)
+    return {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
+
+
+# What a verdict says
+
+
+def test_a_unique_page(stream: Wired) -> None:
+    assert stream.take([page(0, BASE, timestamp=1_000)]) == [
+        Verdict(
+            url="http://example/0", document="0:0", fetched_at=None, verdict=Kind.UNIQUE, revision=0,
+            signature_version=stream.plan.signature_version, latency_ms=NOW_SECONDS * 1000 - 1_000,
+        )
+    ]  # fmt: skip
+
+
+def test_a_near_duplicate_names_the_tables_that_found_it(stream: Wired) -> None:
+    said = by_document(stream.take([page(0, BASE), page(1, NEAR)]))
+    assert said["0:0"].verdict is Kind.UNIQUE
+    near = said["0:1"]
+    assert (near.verdict, near.relation, near.revision) == (Kind.DUPLICATE, Relation.NEAR, 0)
+    assert near.duplicate_of == near.first_of_group == PageRef("http://example/0", "0:0")
+    assert near.found_by
+    names = {f"simhash/{number}" for number in range(4)} | {f"bands/{number}" for number in range(3)}
+    assert set(near.found_by) <= names
+    assert near.hamming is not None
+    assert 0 < near.hamming < 32
+    assert near.resemblance is not None
+    assert 0.65 <= near.resemblance < 1
+    assert near.containment is not None
+    assert near.signature_version == stream.plan.signature_version
+
+
+def test_a_copy_was_found_by_its_fingerprint(stream: Wired) -> None:
+    copy = by_document(stream.take([page(0, BASE), page(1, BASE)]))["0:1"]
+    assert (copy.relation, copy.found_by, copy.hamming) == (Relation.IDENTICAL, ("fingerprint",), 0)
+    assert (copy.resemblance, copy.containment) == (1.0, 1.0)
+
+
+def test_a_duplicate_of_a_duplicate_names_the_first_of_its_group(stream: Wired) -> None:
+    stream.take([page(0, BASE), page(1, NEAR)])
+    [copy] = stream.take([page(2, NEAR)])
+    assert copy.duplicate_of == PageRef("http://example/1", "0:1")
+    assert copy.first_of_group == PageRef("http://example/0", "0:0")
+
+
+def test_a_recrawl_is_marked(stream: Wired) -> None:
+    said = by_document(stream.take([page(0, BASE, url="u"), page(1, BASE, url="u"), page(2, BASE, url="v")]))
+    assert [said[name].same_url for name in ("0:0", "0:1", "0:2")] == [False, True, False]
+
+
+def test_a_late_page_that_stands_earlier_revises(stream: Wired) -> None:
+    assert [each.verdict for each in stream.take([page(5, NEAR, timestamp=50)])] == [Kind.UNIQUE]
+    said = by_document(stream.take([page(6, BASE, timestamp=40)]))
+    assert (said["0:6"].verdict, said["0:6"].revision) == (Kind.UNIQUE, 0)
+    assert (said["0:5"].verdict, said["0:5"].revision) == (Kind.DUPLICATE, 1)
+    assert said["0:5"].duplicate_of == PageRef("http://example/6", "0:6")
+
+
+def test_a_skipped_page_says_why(stream: Wired) -> None:
+    [skipped] = stream.take([page(0, ["short"], timestamp=1_000)])
+    assert skipped == Verdict(
+        url="http://example/0", document="0:0", fetched_at=None, verdict=Kind.SKIPPED, revision=0, reason="too short",
+        signature_version=stream.plan.signature_version, latency_ms=NOW_SECONDS * 1000 - 1_000,
+    )  # fmt: skip
+
+
+def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
+    stream = Wired(replace(SETTINGS, page_tokens=60), tmp_path)
+    [cut] = stream.take([page(0, BASE)])
+    stream.close()
+    assert (cut.verdict, cut.reason) == (Kind.UNIQUE, "cut: tokens")
+
+
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+def test_verdicts_are_written_in_the_form_that_was_set(tmp_path: Path, form: str) -> None:
+    stream = Wired(replace(SETTINGS, verdict_format=form), tmp_path)
+    said = stream.take([page(0, BASE), page(1, NEAR), page(2, ["short"])])
+    values = [record.value or b"" for record in stream.sent[stream.topics.verdicts, 0]]
+    stream.close()
+    read: Any = json.loads if form == "json" else msgpack.unpackb
+    assert [read(value)["document"] for value in values] == [each.document for each in said]
+    assert [list(read(value)) for value in values] == [[field.name for field in fields(Verdict)]] * 3
+    assert [write_verdict(read_verdict(value), form) for value in values] == values
+    assert set(read(values[0])) == set(Verdict.__slots__)
+
+
+def test_every_settled_document_is_given_to_the_offline_pass_once(stream: Wired) -> None:
+    stream.take(crawl()[3:])
+    stream.take(crawl()[:3])
+    given = [each for record in stream.sent[stream.topics.documents, 0] for each in read_documents(record.value)]
+    assert sorted(each.document.id.offset for each in given) == [0, 1, 2, 3, 4, 5]
+
+
+# Between owners
+
+
+def test_any_cut_into_batches_ends_in_the_same_verdicts(tmp_path: Path) -> None:
+    ends = []
+    for number, cut in enumerate([[7], [1] * 7, [3, 4], [2, 1, 4]]):
+        stream, pages = Wired(SETTINGS, tmp_path / str(number)), crawl()
+        for count in cut:
+            stream.take(pages[:count])
+            del pages[:count]
+        assert [owner.waiting for owner in stream.owners] == [0, 0]
+        stream.close()
+        ends.append({name: each.verdict for name, each in by_document(stream.verdicts).items()})
+    assert ends == [ends[0]] * len(ends)
+    unique, duplicate = Kind.UNIQUE, Kind.DUPLICATE
+    assert [ends[0][f"0:{offset}"] for offset in range(7)] == [
+        unique, duplicate, duplicate, unique, unique, duplicate, Kind.SKIPPED,
+    ]  # fmt: skip
+
+
+def test_owners_ask_each_other(stream: Wired) -> None:
+    stream.take([page(offset, [*BASE[:-1], f"end{offset}"]) for offset in range(12)])
+    kinds = [
+        wire.decode_any(record.value, wire.SCHEMAS)[0]
+        for owner in (0, 1)
+        for record in stream.sent[stream.topics.inbox, owner]
+    ]
+    assert {"registrations", "answers", "questions", "evidence"} <= set(kinds)
+    assert not stream.rejected
+    assert [each.verdict for each in by_document(stream.verdicts).values()].count(Kind.UNIQUE) == 1
+
+
+# Orders
+
+
+def test_a_forgotten_url_makes_no_duplicates_any_more(stream: Wired) -> None:
+    stream.take([page(0, BASE, url="u")])
+    assert stream.send(orders(Forget("u"), stream.topics.inbox, 2)) == []
+    [again] = stream.take([page(1, BASE, url="v")])
+    assert again.verdict is Kind.UNIQUE
+
+
+def test_what_is_old_expires(stream: Wired) -> None:
+    stream.take([page(0, BASE, timestamp=1_000), page(1, text_of(2), timestamp=2_000)])
+    stream.send(orders(Expire(2_000), stream.topics.inbox, 2))
+    said = by_document(stream.take([page(2, BASE, timestamp=3_000), page(3, text_of(2), timestamp=3_000)]))
+    assert [said["0:2"].verdict, said["0:3"].verdict] == [Kind.UNIQUE, Kind.DUPLICATE]
+
+
+def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> None:
+    waits = registration(document(0, 1, url="u", timestamp=1_000))
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    stage.process(records([waits]))
+    assert stage.waiting == 1
+    [order] = orders(Forget("u"), "t.inbox", 1)
+    [verdict] = verdicts_of(outputs_to(stage.process(records([order.value], first=1)), "t.verdicts"))
+    stage.close()
+    assert (verdict.document, verdict.verdict, verdict.reason) == ("0:0", Kind.SKIPPED, FORGOTTEN)
+    assert stage.waiting == 0
+
+
+# What cannot be used
+
+
+def registration(*some: Any, settings: Settings = ONE) -> bytes:
+    [message] = registrations_of(some, plan=plan_of(settings).digest)
+    return message
+
+
+def verdicts_of(outputs: Sequence[Output]) -> list[Verdict]:
+    return [read_verdict(output.value or b"") for output in outputs]
+
+
+def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
+    [skipped] = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
+    ours = {"plan": plan_of(ONE).digest}
+    inbox = records([
+        b"<html>", None, wire.encode("probes", {}), wire.encode("documents", {}), registration(document(0, 1))[:-1],
+        wire.encode("registrations", ours), wire.encode("control", {"drop": "all"}),
+        wire.encode("evidence", ours), wire.encode("questions", ours), wire.encode("answers", ours), skipped,
+    ])  # fmt: skip
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    waves = stage.process(inbox)
+    assert stage.checkpoint() == len(inbox)
+    stage.close()
+    assert [type(rejection.error) for rejection in waves.rejected] == [
+        NotOurs, NotOurs, WrongKind, WrongKind, Corrupt, Corrupt, Corrupt, Corrupt, Corrupt, Corrupt,
+    ]  # fmt: skip
+    assert [rejection.record for rejection in waves.rejected] == inbox[:-1]
+    assert [each.document for each in verdicts_of(outputs_to(waves, "t.verdicts"))] == ["0:9"]
+
+
+NOTHING = np.empty(0, np.uint64)
+ASKING = document(0, 1)
+MESSAGES: dict[str, Callable[[str], bytes]] = {
+    "registrations": lambda plan: registrations_of([ASKING], plan=plan)[0],
+    "answers": lambda plan: write_answers(Answers(0, (BatchId(0, 0, 0),), NOTHING, NOTHING), plan),
+    "questions": lambda plan: next(write_questions([Question(ASKING, {7: 1})], 0, plan)),
+    "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, (7,), None)], plan)),
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages_of_another_plan_are_rejected_with_both_digests(tmp_path: Path, kind: str) -> None:
+    ours, other = plan_of(ONE).digest, plan_of(replace(ONE, tables=10)).digest
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    waves = stage.process(records([MESSAGES[kind](other), MESSAGES[kind](ours)]))
+    stage.close()
+    [rejection] = waves.rejected
+    assert rejection.record.offset == 0
+    assert isinstance(rejection.error, WrongPlan)
+    assert ours in str(rejection.error)
+    assert other in str(rejection.error)
+
+
+def changed(kind: str, **changes: Any) -> bytes:
+    """A good message of a kind but for these columns."""
+    return wire.encode(kind, wire.decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
+
+
+def sketched(kind: str, *words: int) -> bytes:
+    """A good message of a kind but for the sketch of its only document."""
+    return changed(kind, sketch=np.array(words, np.uint64), words=np.array([len(words)], np.int64))
+
+
+CORRUPT = {
+    "answers of a partition outside the plan": changed("answers", partition=plan_of(ONE).partitions),
+    "answers of a partition below zero": changed("answers", partition=-1),
+    "answers of a partition that is no whole number": changed("answers", partition=0.0),
+    "answers of a partition that is an array": changed("answers", partition=np.zeros(2)),
+    "a question about a document before the first": changed("questions", number=np.array([-1], np.int64)),
+    "an infinite asker": changed("questions", asker=float("inf")),
+    "an asker that is no whole number": changed("questions", asker=0.0),
+    "an asker that is no owner": changed("questions", asker=ONE.owners),
+    "an asker below zero": changed("questions", asker=-1),
+    "a candidate that is no whole number": changed("questions", candidate=np.array([7.0])),
+    "a question without a sketch": sketched("questions"),
+    "a question with a sketch without values": sketched("questions", 0),
+    "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
+    "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
+    "evidence about no fingerprint": changed("evidence", fingerprint=["x"]),
+    "evidence about a match that is none": changed("evidence", match=["match"]),
+    "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
+    "no partition that will answer": changed("registrations", expected=np.empty(0, np.int64)),
+    "a partition outside the plan that will answer": changed(
+        "registrations", expected=np.array([0, plan_of(ONE).partitions], np.int64)
+    ),
+    "a partition below zero that will answer": changed("registrations", expected=np.array([-1, 0], np.int64)),
+    "more checksums than documents": changed("registrations", checksums=np.zeros((2, 48), np.uint8)),
+    "no sketch": sketched("registrations"),
+    "a sketch shorter than it says": sketched("registrations", *ASKING.sketch[:-1].tolist()),
+    "a sketch without values": sketched("registrations", 0),
+    "a sketch of one value": sketched("registrations", 1 << 8, 5),
+}
+WRONG_PLAN = {
+    "no plan": changed("registrations", plan=None),
+    "a plan that is an array": changed("answers", plan=np.zeros(2)),
+    "a plan in a list": changed("questions", plan=[plan_of(ONE).digest]),
+}
+POISON = [
+    pytest.param(poison, reason, id=name)
+    for reason, some in (("corrupt", CORRUPT), ("wrong-plan", WRONG_PLAN))
+    for name, poison in some.items()
+]
+
+
+@pytest.mark.parametrize(("poison", "reason"), POISON)
+def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_rest_goes_on(
+    tmp_path: Path, poison: bytes, reason: str
+) -> None:
+    plan = plan_of(ONE).digest
+    stage, _ = aggregator(ONE, 0, tmp_path)
+    waves = stage.process(records([poison, MESSAGES["registrations"](plan), poison, MESSAGES["answers"](plan)]))
+    assert stage.checkpoint() == 4
+    stage.close()
+    letters = [dead_letters.decode(each.value) for each in dead_letters.dead_letters(waves.rejected, "aggregator", "d")]
+    assert [(each.offset, each.reason, each.value) for each in letters] == [
+        (0, reason, poison),
+        (2, reason, poison),
+    ]
+    assert all(each.detail.startswith("expected ") for each in letters)
+    [verdict] = verdicts_of(outputs_to(waves, "t.verdicts"))
+    assert (verdict.document, verdict.verdict) == ("0:0", Kind.UNIQUE)
+
+
+# Restarts
+
+
+@pytest.mark.parametrize("saved", range(0, 12, 2))
+def test_after_a_restart_the_same_is_said_again_except_for_latency(tmp_path: Path, saved: int) -> None:
+    stream = Wired(SETTINGS, tmp_path / "whole")
+    for each in crawl():
+        stream.take([each])
+    stream.close()
+    for number in (0, 1):
+        inbox = stream.sent[stream.topics.inbox, number]
+        assert len(inbox) > saved
+        first, start = aggregator(SETTINGS, number, tmp_path / "cut")
+        assert start == 0
+        if saved:
+            first.process(inbox[:saved])
+            assert first.checkpoint() == saved
+        expected = first.process(inbox[saved:])
+        first.close()
+        second, start = aggregator(SETTINGS, number, tmp_path / "cut", now=NOW_SECONDS + 7)
+        assert start == saved
+        repeated = second.process(inbox[start:])
+        second.close()
+        assert silent(repeated.waves[0]) == silent(expected.waves[0])
+        assert [each.latency_ms for each in verdicts_of(outputs_to(repeated, "t.verdicts"))] == [
+            (each.latency_ms or 0) + 7_000 for each in verdicts_of(outputs_to(expected, "t.verdicts"))
+        ]
+
+
+def test_what_was_frozen_is_saved_as_it_was_while_the_owner_goes_on(tmp_path: Path) -> None:
+    stream = Wired(SETTINGS, tmp_path / "whole")
+    for each in crawl():
+        stream.take([each])
+    stream.close()
+    inbox = stream.sent[stream.topics.inbox, 0]
+    for frozen in range(1, len(inbox)):
+        directory = tmp_path / str(frozen)
+        first, _ = aggregator(SETTINGS, 0, directory)
+        first.process(inbox[:frozen])
+        save = first.freeze()
+        expected = first.process(inbox[frozen:])
+        assert save() == frozen
+        first.close()
+        second, start = aggregator(SETTINGS, 0, directory)
+        assert start == frozen
+        assert silent(second.process(inbox[start:]).waves[0]) == silent(expected.waves[0])
+        second.close()
+
+
+def test_an_owner_with_much_to_save_is_full_until_it_is_frozen(tmp_path: Path) -> None:
+    settings = replace(ONE, checkpoint_bytes=1000)
+    stage, _ = aggregator(settings, 0, tmp_path)
+    assert not stage.is_full
+    stage.process(records([registration(*(document(offset, offset + 1) for offset in range(40)), settings=settings)]))
+    assert stage.is_full
+    save = stage.freeze()
+    assert not stage.is_full
+    save()
+    stage.close()
+
+
+def silent(outputs: Sequence[Output]) -> list[Any]:
+    """What was said, without how long it took."""
+    return [
+        replace(read_verdict(output.value), latency_ms=None)
+        if output.topic == "t.verdicts" and output.value is not None
+        else output
+        for output in outputs
+    ]

@@ -1,0 +1,98 @@
+"""An owner with its store, driven by hand: one document at a time, without messages."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from neardup.index.plan.owners import owner_of
+from neardup.matching.rule import Thresholds
+from neardup.messages.answers import Answers
+from neardup.signatures.bands import Filter
+from neardup.stream.aggregator.canaries import Canaries
+from neardup.stream.aggregator.directory import Directory
+from neardup.stream.aggregator.owner import Outbox, Owner, Told
+from neardup.stream.aggregator.pending import Joins
+from neardup.stream.aggregator.store import Store
+from neardup.types import BatchId, Document, DocumentId, Kind
+from tests.support.fingerprints import words
+
+K = 3
+TABLES = 4
+Said = tuple[int, Kind, int, int | None]
+"""A verdict in short: offset, kind, revision, offset of the page that it duplicates."""
+
+
+class Desk:
+    """An owner and everything that it has said."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        number: int = 0,
+        owners: int = 1,
+        bands: Filter | None = None,
+        most_variants: int = 8,
+        most_candidates: int = 1000,
+    ) -> None:
+        self.owner = Owner(
+            Directory(store), Joins(store), Canaries(store), number=number, owners=owners, k=K, tables=TABLES,
+            bands=bands, thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
+        )  # fmt: skip
+        self.store = store
+        self.out = Outbox()
+        self._read = 0
+
+    def register(self, document: Document, batch: BatchId | None = None) -> None:
+        """One shard partition, number 0, will answer for the batch, which is the document's own if none is given."""
+        self.owner.register(document, batch or _own(document), [0], self.out)
+
+    def answer(self, document: Document, near: Mapping[int, int] | None = None, batch: BatchId | None = None) -> None:
+        """The shard is done with the batch and found these fingerprints: each with the number of the table."""
+        found = near or {}
+        for fingerprint, table in found.items():
+            pairs = words([document.fingerprint]), words([fingerprint])
+            self.owner.answered(Answers(1, (), *pairs), table, self.out)
+        self.owner.answered(Answers(0, (batch or _own(document),), words([]), words([])), 0, self.out)
+
+    def take(self, document: Document, near: Mapping[int, int] | None = None) -> list[Said]:
+        """Register, answer; what was said."""
+        self.register(document)
+        self.answer(document, near)
+        return self.said()
+
+    def told(self) -> list[Told]:
+        """What was said since the last time."""
+        new = self.out.told[self._read :]
+        self._read = len(self.out.told)
+        return new
+
+    def said(self) -> list[Said]:
+        """The same in short."""
+        return [
+            (each.document.id.offset, each.kind, each.revision, None if each.match is None else each.match.id.offset)
+            for each in self.told()
+        ]
+
+
+@contextmanager
+def desk(path: Path, **choices: Any) -> Iterator[Desk]:
+    """Open one in a directory."""
+    store = Store(path, "p")
+    try:
+        yield Desk(store, **choices)
+    finally:
+        store.close()
+
+
+def owned_by(owner: int, owners: int, *, near: int = 0, count: int = 1) -> list[int]:
+    """Fingerprints of an owner, a bit away from each other and from `near`."""
+    found = [near ^ 1 << bit for bit in range(64) if owner_of(near ^ 1 << bit, owners) == owner]
+    assert len(found) >= count
+    return found[:count]
+
+
+def _own(document: Document) -> BatchId:
+    place: DocumentId = document.id
+    return BatchId(place.partition, place.offset, place.offset)
