@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from neardup.deployment.deployment import SERVICES, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.log import Log, Output
 from neardup.messages import dead_letters
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.settings import Settings
 from tests.log.test_contract import Recorder, join, read
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from neardup.deployment.deployment import Deployment, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.log.memory import MemoryLog
-from neardup.messages.topics import topic_specs
 from neardup.runtime.runner import Runner
 from neardup.runtime.stage import Stage
 from neardup.settings import Settings

@@ -10,9 +10,10 @@ from rich.table import Table
 
 import neardup
 from neardup.deployment.deployment import SERVICES
+from neardup.deployment.topics import topic_specs
 from neardup.errors import NeardupError, SettingsError
 from neardup.log.kafka import KafkaLog
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.runtime.freed_memory import keep_freed_memory
 from neardup.runtime.garbage import collect_seldom
 from neardup.settings import Settings, unknown_variables

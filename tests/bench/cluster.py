@@ -24,9 +24,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import recluster, source_directory
+from neardup.offline.passes.recluster import recluster
 from neardup.offline.report.report import Report
 from neardup.offline.spark.engine import recluster_spark
 from neardup.signatures.bands import Filter

@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from neardup.deployment.topics import topic_specs
 from neardup.embedded.embedded import Embedded
 from neardup.log.kafka import KafkaLog
 from neardup.messages.pages import write_page
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.runtime.freed_memory import keep_freed_memory
 from neardup.runtime.garbage import collect_seldom

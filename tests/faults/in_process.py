@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neardup.deployment.deployment import SERVICES, Deployment, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
 from neardup.messages.pages import write_page
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
 from neardup.types import Page, Verdict

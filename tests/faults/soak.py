@@ -37,8 +37,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # noqa: E402
 from aiokafka.admin import AIOKafkaAdminClient  # noqa: E402
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
 
+from neardup.deployment.topics import topic_specs  # noqa: E402
 from neardup.evaluation.svg_chart import Series, svg_of  # noqa: E402
-from neardup.messages.topics import Topics, topic_specs  # noqa: E402
+from neardup.messages.topics import Topics  # noqa: E402
 from neardup.messages.verdicts import read_verdict  # noqa: E402
 from neardup.settings import Settings  # noqa: E402
 from tests.faults.load import SteadyLoad, sampled  # noqa: E402

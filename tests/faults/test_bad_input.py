@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from neardup.deployment.topics import topic_specs
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
 from neardup.messages import dead_letters
 from neardup.messages.pages import write_page
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.sample import sample_crawl
 from neardup.settings import Settings

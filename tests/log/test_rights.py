@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from neardup.deployment.deployment import SERVICES, corpus_address, group_of, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.errors import NotAuthorized
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog, look
 from neardup.messages.pages import CANARY_HEADER, write_page
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.offline.corpus.corpus import Corpus
 from neardup.runtime.runner import Runner

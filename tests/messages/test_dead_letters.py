@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from neardup.errors import Corrupt, InvalidPage, NotOurs, WireError, WrongKind
 from neardup.log.memory import MemoryRecord
 from neardup.messages import wire
-from neardup.messages.dead_letters import dead_letters, decode, encode
-from neardup.runtime.stage import Rejection
+from neardup.messages.dead_letters import Rejection, dead_letters, decode, encode
 from neardup.settings import Settings
 from neardup.types import DeadLetter
 

@@ -12,9 +12,10 @@ import pyarrow.parquet
 from neardup.matching.rule import Thresholds
 from neardup.messages.settled import Settled, read_batch, write_documents
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
+from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import gathered, recluster, source_directory
+from neardup.offline.passes.recluster import gathered, recluster
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.queries.queries import Place, Queries
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import NotClustered, StateError, WrongState
-from neardup.offline.passes.recluster import gathered, source_directory, start_anew
+from neardup.offline.layout import source_directory
+from neardup.offline.passes.recluster import gathered, start_anew
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.queries.queries import Queries
 from neardup.sample import sample_crawl

@@ -15,8 +15,9 @@ from neardup.errors import StateError, WrongState
 from neardup.matching.rule import Thresholds
 from neardup.messages.settled import Settled
 from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.layout import source_directory
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import recluster, source_directory, start_anew
+from neardup.offline.passes.recluster import recluster, start_anew
 from neardup.types import Document, Relation
 from tests.offline.made_runs import (
     AllPairs,

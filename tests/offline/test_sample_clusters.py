@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from neardup.messages.settled import Settled, read_batch, write_documents
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
+from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import gathered, recluster, source_directory
+from neardup.offline.passes.recluster import gathered, recluster
 from neardup.offline.report.report import Report
 from neardup.sample.crawl import sample_crawl
 from neardup.sample.truth import Truth

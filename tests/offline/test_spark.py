@@ -23,10 +23,11 @@ from neardup.kernels.signatures.shingling import ngrams
 from neardup.messages.forgotten import Forgotten
 from neardup.messages.settled import Settled, read_batch, write_documents
 from neardup.offline.corpus.corpus import Corpus, CorpusFile, ForgottenFile
+from neardup.offline.layout import WORK, source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
 from neardup.offline.passes.lock import alone
-from neardup.offline.passes.recluster import WORK, recluster, source_directory
+from neardup.offline.passes.recluster import recluster
 from neardup.offline.report.report import Report
 from neardup.offline.spark.components import components
 from neardup.offline.spark.engine import recluster_spark

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from neardup.deployment.deployment import group_of, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.errors import NotAtRest, Retired, TopicMismatch
 from neardup.log.kafka import KafkaLog, KafkaPartitions, look
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from neardup.resharding.cluster import ClusterResharding
 from neardup.resharding.resharding import Resharding
 from neardup.sample import sample_crawl

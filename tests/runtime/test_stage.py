@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from neardup.errors import Corrupt, InvalidPage, LogError, RecordError, StateError
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
-from neardup.runtime.stage import Rejection, decoded
+from neardup.messages.dead_letters import Rejection
+from neardup.runtime.stage import decoded
 
 
 def record(offset: int, value: bytes | None) -> MemoryRecord:

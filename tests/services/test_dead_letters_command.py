@@ -3,9 +3,10 @@ import json
 
 import pytest
 
+from neardup.deployment.topics import topic_specs
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
-from neardup.messages.topics import Topics, topic_specs
+from neardup.messages.topics import Topics
 from tests.services.workers import Deployment
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from neardup.deployment.deployment import Deployment
+from neardup.deployment.topics import topic_specs
 from neardup.errors import RecordError
 from neardup.log import Partition
 from neardup.log.memory import MemoryLog, MemoryRecord
 from neardup.matching.rule import Thresholds
 from neardup.messages.pages import canary_note, document_id, read_page
-from neardup.messages.topics import topic_specs
 from neardup.messages.verdicts import read_verdict
 from neardup.offline.corpus.archive import Archive
 from neardup.offline.corpus.columns import gather

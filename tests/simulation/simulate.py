@@ -22,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from neardup.deployment.deployment import SERVICES, Deployment
+from neardup.deployment.topics import topic_specs
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
-from neardup.messages.topics import topic_specs
 from neardup.runtime.stage import Stage
 from neardup.settings import Settings
 from tests.simulation.crawl import crawl_of

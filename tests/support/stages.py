@@ -6,7 +6,8 @@ from pathlib import Path
 
 from neardup.errors import RecordError
 from neardup.log import Output, Record
-from neardup.runtime.stage import Rejection, Stage, Waves
+from neardup.messages.dead_letters import Rejection
+from neardup.runtime.stage import Stage, Waves
 
 
 class Unwanted(RecordError):

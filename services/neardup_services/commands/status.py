@@ -15,9 +15,9 @@ from rich.table import Table as Grid
 
 import neardup
 from neardup.deployment.deployment import SERVICES, Deployment, group_of
+from neardup.deployment.topics import topic_specs
 from neardup.log.cluster import ClusterView, MemberView
 from neardup.log.kafka import look as look_at_cluster
-from neardup.messages.topics import topic_specs
 from neardup.settings import Settings
 from neardup_services.status import state as state_status
 from neardup_services.status import worker as worker_status

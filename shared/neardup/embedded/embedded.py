@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from neardup.deployment.deployment import SERVICES, Deployment, make_runner
+from neardup.deployment.topics import topic_specs
 from neardup.errors import CorruptState, NeardupError, WrongState
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
 from neardup.messages.orders import Expire, Forget, orders
 from neardup.messages.pages import write_page
-from neardup.messages.topics import topic_specs
 from neardup.settings import Settings
 from neardup.types import Page
 

@@ -1,16 +1,22 @@
 """Records that could not be used, as they came, with where and why."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from neardup.errors import Corrupt
-from neardup.log import Output
+from neardup.errors import Corrupt, RecordError
+from neardup.log import Output, Record
 from neardup.messages import wire
-from neardup.runtime.stage import Rejection
 from neardup.types import DeadLetter
 
 MOST_DETAIL: Final = 2000
 """Letters of why: an error quotes what came, which may be long, and a dead letter must fit its topic."""
+
+
+class Rejection(NamedTuple):
+    """A record that a stage could not use, and why."""
+
+    record: Record
+    error: RecordError
 
 
 def dead_letters(rejected: Sequence[Rejection], stage: str, topic: str) -> list[Output]:

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from neardup.deployment.deployment import SERVICES, Deployment, group_of
+from neardup.deployment.topics import topic_specs
 from neardup.errors import NotAtRest, Retired, TopicMismatch, WireError
 from neardup.log import Log, Output, Partition, TopicSpec
 from neardup.log.cluster import ClusterView, TopicView
 from neardup.log.kafka import KafkaPartitions, look
 from neardup.messages import wire
 from neardup.messages.seeds import RETIRED, write_retired
-from neardup.messages.topics import topic_specs
 from neardup.resharding.resharding import Resharding
 from neardup.runtime.stage import Stage
 from neardup.stream.aggregator.stage import Aggregator

@@ -5,19 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, TypeVar
 
 from neardup.errors import RecordError, StateUnavailable
 from neardup.log import Output, Record
+from neardup.messages.dead_letters import Rejection
 
 T = TypeVar("T")
-
-
-class Rejection(NamedTuple):
-    """A record that a stage could not use, and why."""
-
-    record: Record
-    error: RecordError
 
 
 @dataclass(frozen=True, slots=True)

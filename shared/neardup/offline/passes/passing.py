@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Final
 
 from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
 from neardup.offline.passes.phases import Progress
-from neardup.offline.passes.recluster import drop_forgotten, recluster, source_directory
+from neardup.offline.passes.recluster import drop_forgotten, recluster
 from neardup.offline.report.report import Report
 
 RESULTS: Final = "clusters"

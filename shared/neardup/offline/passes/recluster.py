@@ -21,6 +21,7 @@ from neardup.errors import WrongState
 from neardup.offline.corpus.columns import Gathered, gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.corpus.forgetting import LeftOut
+from neardup.offline.layout import DOCUMENTS, documents_directory, work_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import PairSource
 from neardup.offline.passes import run_file
@@ -30,8 +31,6 @@ from neardup.offline.passes.run import Run
 from neardup.offline.report.files import write_report
 from neardup.offline.report.report import Phase, Report
 
-WORK: Final = "work"
-_GATHERED: Final = "gathered"
 _DROPPED: Final = "dropped-"
 
 
@@ -49,7 +48,7 @@ def recluster(
     """
     assert [source.name for source in sources] == list(options.pair_sources)
     begun = time.perf_counter()
-    work = directory / WORK
+    work = work_directory(directory)
     with alone(work):
         last = run_file.load(work, options)
         known = 0 if last is None else last.rows
@@ -58,11 +57,11 @@ def recluster(
         if last is not None and not Run.is_finished(work, last):
             known = last.first
             phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases
-        started, size = time.perf_counter(), _bytes_in(work / _GATHERED)
+        started, size = time.perf_counter(), _bytes_in(work / DOCUMENTS)
         forgotten = corpus.forgotten()
-        documents = gather(corpus, work / _GATHERED, lambda done, of: progress("gather", done, of), forgotten)
+        documents = gather(corpus, work / DOCUMENTS, lambda done, of: progress("gather", done, of), forgotten)
         _check_signatures(documents, options)
-        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / _GATHERED) - size)
+        gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / DOCUMENTS) - size)
         this = run_file.next_run(last, documents.manifest)
         run_file.begin(work, options, this)
         report = Run(directory, work, documents, this, options, sources, progress).go()
@@ -78,14 +77,14 @@ def start_anew(directory: Path) -> None:
 
     The results stay until there are new ones: what they say against the stream is where its revisions go on.
     """
-    work = directory / WORK
+    work = work_directory(directory)
     if not work.exists():
         return
     with alone(work):
         # Documents last, and a folder at once: whenever this is cut off, what is left belongs to those that are left.
         for path in work.glob(f"{_DROPPED}*"):
             shutil.rmtree(path)
-        for path in sorted(work.iterdir(), key=lambda path: (path.name == _GATHERED, path.name != run_file.FILE)):
+        for path in sorted(work.iterdir(), key=lambda path: (path.name == DOCUMENTS, path.name != run_file.FILE)):
             if path.is_dir():
                 shutil.rmtree(path.rename(work / f"{_DROPPED}{path.name}"))
             elif path.name != LOCK:
@@ -103,12 +102,7 @@ def drop_forgotten(corpus: Corpus, directory: Path) -> None:
 
 def gathered(directory: Path) -> Gathered:
     """The documents that the last run in a directory worked on. Raises StateError."""
-    return Gathered(directory / WORK / _GATHERED)
-
-
-def source_directory(directory: Path, name: str) -> Path:
-    """Where a source of pairs keeps what it needs for the next run."""
-    return directory / WORK / "sources" / name
+    return Gathered(documents_directory(directory))
 
 
 def _check_signatures(documents: Gathered, options: Options) -> None:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from neardup.errors import NotClustered
 from neardup.matching.rule import Thresholds
 from neardup.offline.corpus.columns import Gathered
+from neardup.offline.layout import documents_directory, source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.postings import Postings
 from neardup.offline.pairs.sources import ShingleSource
-from neardup.offline.passes.recluster import gathered, source_directory
 from neardup.offline.queries.answers import Cluster, Found, Held, LookedUp, Lookup, Member, Moved, Similar, SimilarTo
 from neardup.offline.queries.changes import ChangeSummary, History, history_of, summarise
 from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, Entry, IndexReader
@@ -42,7 +42,7 @@ class Place(NamedTuple):
     @classmethod
     def of(cls, directory: Path, options: Options) -> "Place":
         """That of `recluster` in a directory."""
-        return cls(directory, lambda: gathered(directory), lambda: _postings(directory, options))
+        return cls(directory, lambda: Gathered(documents_directory(directory)), lambda: _postings(directory, options))
 
 
 class _Opened:

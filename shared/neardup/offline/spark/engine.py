@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 
 from neardup.offline.clusters.clusters import TRANSITIVE
 from neardup.offline.corpus.corpus import Corpus
+from neardup.offline.layout import WORK
 from neardup.offline.options import Options
 from neardup.offline.passes.lock import alone
-from neardup.offline.passes.recluster import WORK
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.report.files import write_report
 from neardup.offline.report.report import Phase, Report

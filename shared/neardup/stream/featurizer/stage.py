@@ -15,11 +15,12 @@ from neardup.index.plan.owners import owners_among, rows_by_owner
 from neardup.index.plan.plan import Plan
 from neardup.index.plan.routing import Routing
 from neardup.log import Output, Record
+from neardup.messages.dead_letters import Rejection
 from neardup.messages.document_columns import joined
 from neardup.messages.probes import Probes, concatenated, write_probes
 from neardup.messages.registrations import write_registrations, write_skipped
 from neardup.messages.topics import Topics
-from neardup.runtime.stage import Rejection, Stage, Waves
+from neardup.runtime.stage import Stage, Waves
 from neardup.stream.featurizer.page_pool import Lot, Piece
 from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
