@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 REFERENCE = (ROOT / "deploy" / "docs" / "REFERENCE.md").read_text()
 TOLD = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "deploy").rglob("*.md")))}
 # Examples of a misspelt variable, of a prefix and of a variable that Kubernetes sets.
-NO_SETTINGS = {"NEARDUP_HAMMNG", "NEARDUP_TEST", "NEARDUP_SERVICE_HOST"}
+NO_SETTINGS = {"NEARDUP_HAMMNG", "NEARDUP_TEST", "NEARDUP_TEST_KAFKA_VERSION", "NEARDUP_SERVICE_HOST"}
 
 
 def commands(command: click.Command = main, path: str = "neardup") -> Iterator[tuple[str, click.Command]]:

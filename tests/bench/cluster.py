@@ -30,7 +30,7 @@ from neardup.offline.pairs.sources import make_source
 from neardup.offline.passes.recluster import recluster
 from neardup.offline.report.report import Report
 from neardup.offline.spark.engine import recluster_spark
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from tests.bench import cluster_peers, made_corpus
 from tests.bench.made_corpus import SIGNATURE
 from tests.bench.result import Result
@@ -139,7 +139,7 @@ def _measure(directory: Path, sources: Sequence[str], rounds: int) -> Measured:
 
 def _pass(corpus: Path, directory: Path, names: Sequence[str]) -> Report:
     # As many bands as the peer has: like with like.
-    bands = Filter(k=cluster_peers.BANDS, s=made_corpus.M // cluster_peers.BANDS)
+    bands = BandFilter(k=cluster_peers.BANDS, s=made_corpus.M // cluster_peers.BANDS)
     options = Options(signature_version=SIGNATURE, pair_sources=tuple(names), bands=bands)
     sources = [make_source(name, source_directory(directory, name), options) for name in names]
     return recluster(Corpus(str(corpus)), directory, options, sources)

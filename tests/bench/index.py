@@ -25,7 +25,7 @@ from neardup.index.psm.flip_model import FlipModel
 from neardup.index.psm.search import Psm
 from neardup.index.psm.simulated_weights import copies, fingerprints_of, pages
 from neardup.index.slices.codecs import Codec, make_builder
-from neardup.index.slices.runs import Run
+from neardup.index.slices.runs import SortedRun
 from neardup.index.slices.slice import Slice
 from neardup.kernels.index.huffman import code_lengths, count_positions
 from neardup.runtime.freed_memory import keep_freed_memory
@@ -124,7 +124,7 @@ class _Tables:
         return pairs
 
 
-def _run(keys: NDArray[np.uint64], leading: int, codec: Codec, skip: int = 0) -> Run:
+def _run(keys: NDArray[np.uint64], leading: int, codec: Codec, skip: int = 0) -> SortedRun:
     builder = make_builder(codec, keys, skip=skip, leading=leading, epoch=0)
     while not builder.step(1 << 62):
         pass

@@ -30,8 +30,8 @@ from neardup.runtime.freed_memory import keep_freed_memory
 from neardup.runtime.garbage import collect_seldom
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
-from neardup.stream.featurizer.page_pool import Featurizing
+from neardup.signatures.signature import SignatureOptions, Signatures
+from neardup.stream.featurizer.page_pool import PagePool
 from neardup.stream.featurizer.shared_records import RawRecord
 from neardup.types import Page, Verdict
 from tests.bench.result import Result
@@ -88,7 +88,7 @@ def run(*, full: bool) -> list[Result]:
 
 def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
     """What the featurizer does to a page, and nothing else; the best of three."""
-    signatures = Signatures(Choices.of(settings), everything=False)
+    signatures = Signatures(SignatureOptions.of(settings), everything=False)
     for page in pages[:200]:
         signatures.of(page)
     best = 0.0
@@ -103,7 +103,7 @@ def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
 def _featurize_in_processes(settings: Settings, pages: list[Page], processes: int) -> float:
     """The same on all cores at once, with the pages' way there and the documents' way back: no stream can do more."""
     records = [RawRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
-    featurizing = Featurizing(Signatures(Choices.of(settings), everything=False), None, processes)
+    featurizing = PagePool(Signatures(SignatureOptions.of(settings), everything=False), None, processes)
     featurizing.start()
     best = 0.0
     for _ in range(2):

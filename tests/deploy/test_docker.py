@@ -132,7 +132,10 @@ def test_a_changed_kernel_takes_effect_over_a_kept_volume(built: Stack) -> None:
     assert before in source
     changed = built.derive("rotate", {HASHING: source.replace(before, before.replace("64 - by", "63 - by"))})
     volume = f"{built.project}-kept"
-    program = "import numpy, neardup.kernels.signatures.shingling as s; print(s.ngrams(numpy.arange(9, dtype=numpy.uint64), 4))"
+    program = (
+        "import numpy, neardup.kernels.signatures.shingling as shingling; "
+        "print(shingling.ngrams(numpy.arange(9, dtype=numpy.uint64), 4))"
+    )
 
     def ngrams(image: str, *options: str) -> str:
         return built.run("-c", program, image=image, options=("--entrypoint", "python", *options))

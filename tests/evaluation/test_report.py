@@ -12,8 +12,8 @@ from neardup.evaluation.strata import strata
 from neardup.matching.explain import explain
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.bands import Filter
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.bands import BandFilter
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Kind
 from tests.evaluation.made import edited, lines, text, write
 
@@ -50,8 +50,8 @@ def test_the_verdict_is_what_explain_says(pairs: list[Pair], measures: Measures)
 
 
 def test_bands_of_any_cut_are_those_of_the_signatures(pairs: list[Pair]) -> None:
-    for bands in (Filter(16, 8), Filter(25, 5)):
-        signatures = Signatures(Choices(bands=bands))
+    for bands in (BandFilter(16, 8), BandFilter(25, 5)):
+        signatures = Signatures(SignatureOptions(bands=bands))
         counted = measure(pairs, signatures).shared_bands(bands)
         for pair, count in zip(pairs, counted, strict=True):
             a, b = signatures.of(pair.a).sketches, signatures.of(pair.b).sketches

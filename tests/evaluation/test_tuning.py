@@ -15,7 +15,7 @@ from neardup.evaluation.pairs import Pair, read_pairs
 from neardup.evaluation.tuning import Limits, Space, Tuned, Variant, held_out, tune
 from neardup.matching.rule import Thresholds
 from neardup.settings import FILE_VARIABLE, Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup_services.cli import main
 from tests.evaluation.made import edited, lines, text, write
 
@@ -59,7 +59,7 @@ def test_the_search_finds_what_the_defaults_miss(tuned: Tuned) -> None:
 
 
 def test_predictions_are_those_of_an_evaluation(pairs: list[Pair], tuned: Tuned) -> None:
-    measures = measure(pairs, Signatures(Choices.of(Settings())))
+    measures = measure(pairs, Signatures(SignatureOptions.of(Settings())))
     said = found(measures, Search.of(Settings())) & ruled(measures, Thresholds.of(Settings()))
     assert tuned.before.found == (said & measures.label).sum()
     assert tuned.before.false_alarms == (said & ~measures.label).sum()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.index.lsm.array_pool import LEAST_BYTES, Spares
+from neardup.index.lsm.array_pool import LEAST_BYTES, ArrayPool
 from neardup.index.plan.table import Table
 from neardup.index.slices.slice import Slice, SliceSettings
 
@@ -14,7 +14,7 @@ WORDS = LEAST_BYTES // 8
 @given(st.lists(st.tuples(st.integers(1, 4 * WORDS), st.integers(0, 5), st.booleans()), max_size=25))
 def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -> None:
     """Some are kept whole, of some only a part."""
-    spares, kept = Spares(), []
+    spares, kept = ArrayPool(), []
     for number, (size, dropped, only_a_part) in enumerate(steps):
         made = spares.array(size, np.uint64)
         assert made.size == size
@@ -27,7 +27,7 @@ def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -
 
 
 def test_a_dropped_array_makes_room_for_a_larger_one() -> None:
-    spares = Spares()
+    spares = ArrayPool()
     first = spares.array(WORDS + 1, np.uint64)
     part, place = first[5:], first.ctypes.data
     del first
@@ -38,7 +38,7 @@ def test_a_dropped_array_makes_room_for_a_larger_one() -> None:
 
 
 def test_what_is_not_used_again_is_given_back_in_steps() -> None:
-    spares = Spares()
+    spares = ArrayPool()
     spares.array(4 * WORDS, np.uint64)[:] = 1
     seen = []
     while spares.nbytes:

@@ -14,7 +14,7 @@ from neardup.errors import CorruptState, SettingsError, WrongState
 from neardup.index.plan.plan import Plan
 from neardup.index.plan.routing import Place, Routing
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices
+from neardup.signatures.signature import SignatureOptions
 from tests.support.fingerprints import fingerprints, words
 from tests.support.naive import distance
 
@@ -105,7 +105,7 @@ def test_the_settings_say_which_tables_there_are() -> None:
     plan = plan_of(Settings(tables=10, slice_bits=2, bands="18x7", band_slice_bits=1))
     assert (plan.k, len(plan.tables), plan.bands, plan.header_bits) == (3, 10, 18, 0)
     assert plan.partitions == 10 * 4 + 2
-    assert plan.signature_version == Choices().version
+    assert plan.signature_version == SignatureOptions().version
 
 
 def test_without_bands_there_are_permuted_tables_alone() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from neardup.matching.match import Match
 from neardup.messages.settled import Settled, read_batch, write_documents
-from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import Counted, Pairs
@@ -40,7 +40,7 @@ class AllPairs:
 
     def pairs(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
@@ -80,7 +80,7 @@ def add_file(corpus: Corpus, some: Sequence[Settled]) -> None:
     corpus.write(file, [read_batch(value) for value in write_documents(some, SIGNATURE)])
 
 
-def gathered(directory: Path, some: Sequence[Settled]) -> Gathered:
+def gathered(directory: Path, some: Sequence[Settled]) -> ColumnStore:
     corpus = Corpus(str(directory / "corpus"))
     add_file(corpus, some)
     return gather(corpus, directory / "gathered")

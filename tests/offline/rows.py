@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class _Rows:
         return int(self.starts.size) - 1
 
 
-def rows_of(sketches: Sequence[NDArray[np.uint64]], fingerprints: Sequence[int] = ()) -> Gathered:
+def rows_of(sketches: Sequence[NDArray[np.uint64]], fingerprints: Sequence[int] = ()) -> ColumnStore:
     """Documents with these sketches and fingerprints, and nothing else."""
     words = np.concatenate([np.empty(0, np.uint64), *sketches])
     starts = np.cumsum([0, *(each.size for each in sketches)])
-    return cast(Gathered, _Rows(words, starts, np.array(fingerprints, np.uint64)))
+    return cast(ColumnStore, _Rows(words, starts, np.array(fingerprints, np.uint64)))

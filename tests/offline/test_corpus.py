@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.errors import CorruptState, WrongState
 from neardup.matching.match import RELATIONS, Match
 from neardup.messages.settled import Settled
-from neardup.offline.corpus.columns import UNIQUE, Gathered, gather
+from neardup.offline.corpus.columns import UNIQUE, ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.corpus.known_ids import KnownIds
 from neardup.types import DocumentId, Relation
@@ -134,10 +134,10 @@ def test_a_torn_directory_is_an_error_that_says_what_to_do(tmp_path: Path) -> No
     gather(corpus_of(tmp_path / "corpus", [document(0, 1)]), tmp_path / "gathered")
     (tmp_path / "gathered" / "fingerprint").write_bytes(b"1234567")
     with pytest.raises(CorruptState, match=r"expected 8 bytes; delete .* to gather it anew"):
-        Gathered(tmp_path / "gathered")
+        ColumnStore(tmp_path / "gathered")
     (tmp_path / "gathered" / "gathered.json").write_text(json.dumps({"version": 7}))
     with pytest.raises(WrongState, match="expected version 2, got 7"):
-        Gathered(tmp_path / "gathered")
+        ColumnStore(tmp_path / "gathered")
 
 
 def test_an_empty_corpus_is_no_documents(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, NotClustered, WrongState
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.passes.recluster import gathered
 from neardup.offline.queries.index_reader import FILE, Entry, IndexReader
 from neardup.offline.queries.index_writer import build_index, moment_of
@@ -203,7 +203,7 @@ def test_results_in_several_parts_are_one(tmp_path: Path) -> None:
 def test_documents_that_were_not_gathered_are_a_clear_error(tmp_path: Path) -> None:
     write_results(tmp_path, [row(0, "http://a.example/")])
     with pytest.raises(WrongState, match="0:0"):
-        build_index(tmp_path, Gathered(tmp_path / "nothing"))
+        build_index(tmp_path, ColumnStore(tmp_path / "nothing"))
 
 
 def test_an_index_of_another_version_is_a_clear_error(tmp_path: Path) -> None:

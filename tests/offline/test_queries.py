@@ -18,7 +18,7 @@ from neardup.offline.queries.queries import Queries
 from neardup.sample import sample_crawl
 from neardup.signatures.packed_sketch import compare, pack_sketch
 from neardup.signatures.shingles import containment, resemblance, shingles_of
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Document, Page
 from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, queries_in, run_pass
 from tests.offline.test_index_writer import HOSTILE
@@ -154,7 +154,7 @@ def test_what_cannot_be_compared_says_why(known: Queries, content: bytes, why: s
 
 def test_other_settings_of_signatures_are_a_clear_error(tmp_path: Path) -> None:
     run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
-    other = Queries(place_in(tmp_path), Signatures(Choices(w=5)), THRESHOLDS)
+    other = Queries(place_in(tmp_path), Signatures(SignatureOptions(w=5)), THRESHOLDS)
     with pytest.raises(WrongState, match=r"expected settings that make signatures .*shingles-3.*, got .*shingles-5"):
         other.similar(page("-", ARTICLE))
 

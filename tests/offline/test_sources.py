@@ -24,14 +24,14 @@ from neardup.offline.pairs.pair_source import Counted, Pairs
 from neardup.offline.pairs.postings import Postings
 from neardup.offline.pairs.sources import MARGIN, KeySource, ShingleSource, make_source
 from neardup.settings import PAIR_SOURCES
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 from neardup.signatures.sketch import super_shingles
 from tests.offline.rows import rows_of
 from tests.support import naive
 
 M = 8
-OPTIONS = Options(signature_version="s", bands=Filter(k=4, s=2), super_size=2, memory_bytes=1 << 20)
+OPTIONS = Options(signature_version="s", bands=BandFilter(k=4, s=2), super_size=2, memory_bytes=1 << 20)
 Found = dict[tuple[int, int], float]
 
 
@@ -249,7 +249,7 @@ def test_what_is_allocated_stays_near_the_limit_however_many_pairs_there_are(nam
     sketches = [packed((0, [int(group)] * M, [])) for group in rows]
     fingerprints = [naive.xxh64(bytes([group])) for group in rows.tolist()]
     documents, kept = rows_of(sketches, fingerprints), np.ones(rows.size, bool)
-    options = replace(OPTIONS, memory_bytes=limit, bands=Filter(k=1, s=2))
+    options = replace(OPTIONS, memory_bytes=limit, bands=BandFilter(k=1, s=2))
     source = make_source(name, tmp_path, options)
     source.pairs(rows_of(sketches[:9], fingerprints[:9]), kept[:9], 0, lambda done, of: None)  # loads the kernels
     tracemalloc.start()

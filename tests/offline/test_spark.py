@@ -35,7 +35,7 @@ from neardup.offline.spark.session import Scratch, spark_session
 from neardup.sample import sample_crawl
 from neardup.settings import PAIR_SOURCES
 from neardup.signatures.packed_sketch import pack_sketch
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Document, DocumentId, Relation
 from tests.offline.made_runs import RESULTS, match_of, settled
 from tests.support.documents import document, shingles
@@ -112,7 +112,7 @@ def counts(report: Report) -> dict[str, Any]:
 
 
 def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_path: Path) -> None:
-    signatures = Signatures(Choices(keep_spots=True), everything=False)
+    signatures = Signatures(SignatureOptions(keep_spots=True), everything=False)
     some = crawled(PAGES, signatures)
     # The first documents are there twice, as after a crash.
     write_corpus(tmp_path / "corpus", some[: PAGES // 2], some[:99] + some[PAGES // 2 :], version=signatures.version)
@@ -121,7 +121,7 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
         pair_sources=PAIR_SOURCES,
         common=200,
         large_cluster=10,
-        bands=Choices().bands,
+        bands=SignatureOptions().bands,
     )
     local = on_one_machine(tmp_path / "corpus", tmp_path / "local", options)
     spark = recluster_spark(str(tmp_path / "corpus"), tmp_path / "spark", options, MASTER)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from neardup import Deduplicator
 from neardup.errors import InputError, SettingsError, WrongState
 from neardup.evaluation.pairs import read_pairs
-from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.replay.differences import differences
 from neardup.replay.outcome import NOT_SETTLED, Outcome
@@ -36,7 +36,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def corpus(state: Path, tmp_path: Path) -> Gathered:
+def corpus(state: Path, tmp_path: Path) -> ColumnStore:
     return gather(Corpus(str(state / "corpus")), tmp_path / "documents")
 
 
@@ -57,7 +57,7 @@ def by_document(replayed: Replayed) -> Outcome:
     return found
 
 
-def test_the_same_settings_decide_nothing_otherwise(corpus: Gathered, tmp_path: Path) -> None:
+def test_the_same_settings_decide_nothing_otherwise(corpus: ColumnStore, tmp_path: Path) -> None:
     replayed = replay_sketches(corpus, SETTINGS, tmp_path / "stages")
     found = differences(replayed.was, replayed.now)
     assert (found.count, found.told_otherwise, found.was) == (0, {}, found.now)
@@ -75,7 +75,7 @@ def test_the_same_settings_decide_nothing_otherwise(corpus: Gathered, tmp_path: 
     ],
 )
 def test_other_settings_decide_what_a_fresh_run_with_them_does(
-    other: dict[str, object], corpus: Gathered, tmp_path: Path
+    other: dict[str, object], corpus: ColumnStore, tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, **other)  # type: ignore[arg-type]
     replayed, expected = replay_sketches(corpus, settings, tmp_path / "stages"), fresh(settings)
@@ -85,7 +85,7 @@ def test_other_settings_decide_what_a_fresh_run_with_them_does(
     assert np.array_equal(found.match, expected.match)
 
 
-def test_settings_that_change_signatures_are_replayed_from_the_pages(corpus: Gathered, tmp_path: Path) -> None:
+def test_settings_that_change_signatures_are_replayed_from_the_pages(corpus: ColumnStore, tmp_path: Path) -> None:
     settings = replace(SETTINGS, shingle_words=1, main_content=True)
     replayed, expected = replay_pages(corpus, PAGES, settings, tmp_path / "stages"), fresh(settings)
     found = differences(replayed.was, replayed.now)
@@ -106,21 +106,21 @@ def test_settings_that_change_signatures_are_replayed_from_the_pages(corpus: Gat
     ],
 )
 def test_what_sketches_cannot_tell_is_named(
-    other: dict[str, object], named: str, corpus: Gathered, tmp_path: Path
+    other: dict[str, object], named: str, corpus: ColumnStore, tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, **other)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=named):
         replay_sketches(corpus, settings, tmp_path / "stages")
 
 
-def test_other_pages_than_those_of_the_state_are_refused(corpus: Gathered, tmp_path: Path) -> None:
+def test_other_pages_than_those_of_the_state_are_refused(corpus: ColumnStore, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="got 100"):
         replay_pages(corpus, PAGES[:100], SETTINGS, tmp_path / "few")
     with pytest.raises(InputError, match=r"page 1: expected http.* the same order"):
         replay_pages(corpus, [PAGES[0], *PAGES[2:]], SETTINGS, tmp_path / "others")
 
 
-def test_a_corpus_without_the_page_that_another_duplicates_is_refused(corpus: Gathered, tmp_path: Path) -> None:
+def test_a_corpus_without_the_page_that_another_duplicates_is_refused(corpus: ColumnStore, tmp_path: Path) -> None:
     torn = np.array(corpus.match)
     torn[:] = 7
     corpus.match = torn

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from neardup.runtime.thread_pool import Crew
+from neardup.runtime.thread_pool import StageThreads
 
 LARGE = 1 << 20
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    found = Crew(2)
+def crew() -> Iterator[StageThreads]:
+    found = StageThreads(2)
     yield found
     found.close()
 
 
-async def test_small_calls_of_one_turn_share_a_thread_and_keep_their_results(crew: Crew) -> None:
+async def test_small_calls_of_one_turn_share_a_thread_and_keep_their_results(crew: StageThreads) -> None:
     def numbered(number: int) -> Callable[[], tuple[int, int]]:
         return lambda: (number, threading.get_ident())
 
@@ -29,13 +29,13 @@ async def test_small_calls_of_one_turn_share_a_thread_and_keep_their_results(cre
     assert thread != threading.get_ident()
 
 
-async def test_large_calls_run_side_by_side(crew: Crew) -> None:
+async def test_large_calls_run_side_by_side(crew: StageThreads) -> None:
     both = threading.Barrier(2, timeout=10)
     # Each waits for the other: one after the other they would never end.
     await asyncio.gather(*(crew.run(both.wait, size=LARGE) for _ in range(2)))
 
 
-async def test_a_large_call_does_not_hold_up_the_small_ones_of_its_turn(crew: Crew) -> None:
+async def test_a_large_call_does_not_hold_up_the_small_ones_of_its_turn(crew: StageThreads) -> None:
     release = threading.Event()
     large = crew.run(lambda: release.wait(10), size=LARGE)
     assert await crew.run(lambda: "small", size=100) == "small"
@@ -44,7 +44,9 @@ async def test_a_large_call_does_not_hold_up_the_small_ones_of_its_turn(crew: Cr
     assert await large
 
 
-async def test_a_slow_small_call_does_not_hold_back_the_result_of_the_one_before_it_for_long(crew: Crew) -> None:
+async def test_a_slow_small_call_does_not_hold_back_the_result_of_the_one_before_it_for_long(
+    crew: StageThreads,
+) -> None:
     release = threading.Event()
 
     def slow() -> str:
@@ -58,7 +60,7 @@ async def test_a_slow_small_call_does_not_hold_back_the_result_of_the_one_before
     assert await second
 
 
-async def test_an_error_is_its_own_calls_and_nobody_elses(crew: Crew) -> None:
+async def test_an_error_is_its_own_calls_and_nobody_elses(crew: StageThreads) -> None:
     def fail() -> int:
         raise ValueError("mine")
 
@@ -68,7 +70,7 @@ async def test_an_error_is_its_own_calls_and_nobody_elses(crew: Crew) -> None:
     assert (await before, await after) == (1, 2)
 
 
-async def test_who_gave_up_waiting_does_not_disturb_the_others(crew: Crew) -> None:
+async def test_who_gave_up_waiting_does_not_disturb_the_others(crew: StageThreads) -> None:
     given_up, kept = crew.run(lambda: 1, size=1), crew.run(lambda: 2, size=1)
     given_up.cancel()
     assert await kept == 2

@@ -17,7 +17,7 @@ from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.passes.passing import RESULTS
 from neardup.offline.queries.index_reader import FILE
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices
+from neardup.signatures.signature import SignatureOptions
 from neardup_services.worker.recluster_passes import Passes
 from tests.bench import made_corpus
 
@@ -26,7 +26,7 @@ from tests.bench import made_corpus
 def settings(tmp_path: Path) -> Settings:
     """With a corpus that a pass takes some seconds for."""
     settings = Settings(state=tmp_path / "state")
-    made_corpus.write(made_corpus.make(30_000), Corpus(corpus_address(settings)), Choices.of(settings).version)
+    made_corpus.write(made_corpus.make(30_000), Corpus(corpus_address(settings)), SignatureOptions.of(settings).version)
     return settings
 
 

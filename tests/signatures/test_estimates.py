@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from neardup.kernels.common.hashing import hash_each
-from neardup.signatures.bands import Filter, choose_bands, steepest_s
+from neardup.signatures.bands import BandFilter, choose_bands, steepest_s
 from neardup.signatures.shingles import containment, resemblance
 from neardup.signatures.sketch import (
     MOST,
@@ -131,7 +131,7 @@ def test_super_shingles_of_like_documents_meet_and_of_unlike_ones_do_not() -> No
 
 
 def test_broder_2000_numbers_for_6_14_2() -> None:
-    chosen = Filter(6, 14, 2)
+    chosen = BandFilter(6, 14, 2)
     # The paper says "less than 0.01" above 97.5 %; at 97.5 % itself it is 0.0107, from 97.6 % on less.
     assert 1 - chosen.acceptance(0.975) == pytest.approx(0.01, abs=0.001)
     assert 1 - chosen.acceptance(0.976) < 0.01
@@ -145,12 +145,12 @@ def test_broder_2000_numbers_for_6_14_2() -> None:
 
 
 def test_lecture_example_of_missing_a_pair() -> None:
-    assert 1 - Filter(k=20, s=5).acceptance(0.8) == pytest.approx(3.56e-4, rel=0.01)
+    assert 1 - BandFilter(k=20, s=5).acceptance(0.8) == pytest.approx(3.56e-4, rel=0.01)
 
 
 @pytest.mark.parametrize("truth", [0.6, 0.7, 0.8, 0.9])
 def test_bands_meet_as_often_as_the_curve_says(truth: float) -> None:
-    bands = Filter(k=16, s=8)
+    bands = BandFilter(k=16, s=8)
     met = 0
     for seed in range(PAIRS):
         a, b = (bands.keys(mips_of(values, 128)) for values in pair(seed, round(truth * 2000), 2000))

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from neardup.kernels.signatures import comparing
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.packed_sketch import (
     LEAST_SAMPLED,
     are_packed,
@@ -21,7 +21,7 @@ from neardup.signatures.packed_sketch import (
     pack_sketch,
     sample_values,
 )
-from neardup.signatures.signature import KEPT, Choices, Signatures
+from neardup.signatures.signature import KEPT, SignatureOptions, Signatures
 from neardup.signatures.sketch import mips_of, sample_of
 from neardup.types import Page
 from tests.support.documents import M, shingles, sketch_of, sketches, text_of, word
@@ -118,7 +118,7 @@ def test_vectors_of_different_length_are_refused() -> None:
 @pytest.mark.parametrize("resemblance", [0.0, 0.6, 0.9])
 @pytest.mark.parametrize("s", [1, 2, 8])
 def test_packed_sketches_tell_exactly_which_pages_meet_in_a_bucket(resemblance: float, s: int) -> None:
-    bands = Filter(k=16, s=s)
+    bands = BandFilter(k=16, s=s)
     met = 0
     for seed in range(40):
         shared = round(400 * resemblance)
@@ -133,7 +133,7 @@ def test_packed_sketches_tell_exactly_which_pages_meet_in_a_bucket(resemblance: 
 
 
 def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> None:
-    signatures = Signatures(Choices(bands=Filter(k=64, s=1)))
+    signatures = Signatures(SignatureOptions(bands=BandFilter(k=64, s=1)))
     base, met = text_of(1, 300), 0
     made = [signatures.of(Page("u", text=" ".join([*base[: 20 * n], *text_of(n + 2, 300)]))) for n in range(12)]
     sketches = [each.sketches for each in made if each.sketches is not None]

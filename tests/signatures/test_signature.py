@@ -13,10 +13,10 @@ import pytest
 
 from neardup.errors import OverLimit, SettingsError
 from neardup.settings import Settings
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.features import LOG_TF, TF, TF_IDF, FeatureChoices
 from neardup.signatures.idf import IdfTable
-from neardup.signatures.signature import Choices, Signature, Signatures
+from neardup.signatures.signature import Signature, SignatureOptions, Signatures
 from neardup.text.extraction import Limits
 from neardup.types import Page, Relation
 from tests.support.pages import GOLDEN
@@ -127,48 +127,48 @@ def test_golden_vectors_on_many_threads(threads: int) -> None:
 
 
 CHANGED = [
-    Choices(main_content=True),
-    Choices(limits=Limits(bytes=1000)),
-    Choices(limits=Limits(nesting=10)),
-    Choices(limits=Limits(tokens=10)),
-    Choices(limits=Limits(reject=True)),
-    Choices(character_ngram=3),
-    Choices(features=FeatureChoices(phrases=(1, 2))),
-    Choices(features=FeatureChoices(weighting=TF)),
-    Choices(features=FeatureChoices(weighting=LOG_TF)),
-    Choices(features=FeatureChoices(weighting=TF_IDF, idf=IdfTable.of([]))),
-    Choices(features=FeatureChoices(drop_stop_words=True)),
-    Choices(features=FeatureChoices(stem=True)),
-    Choices(features=FeatureChoices(stem=True, language="german")),
-    Choices(least_features=9),
-    Choices(width=128),
-    Choices(w=4),
-    Choices(s=50),
-    Choices(m=256),
-    Choices(bands=Filter(k=20, s=5)),
-    Choices(filter=Filter(k=6, s=14, r=1)),
-    Choices(super_size=6),
-    Choices(spot_distance=2),
-    Choices(spot_chain=3),
+    SignatureOptions(main_content=True),
+    SignatureOptions(limits=Limits(bytes=1000)),
+    SignatureOptions(limits=Limits(nesting=10)),
+    SignatureOptions(limits=Limits(tokens=10)),
+    SignatureOptions(limits=Limits(reject=True)),
+    SignatureOptions(character_ngram=3),
+    SignatureOptions(features=FeatureChoices(phrases=(1, 2))),
+    SignatureOptions(features=FeatureChoices(weighting=TF)),
+    SignatureOptions(features=FeatureChoices(weighting=LOG_TF)),
+    SignatureOptions(features=FeatureChoices(weighting=TF_IDF, idf=IdfTable.of([]))),
+    SignatureOptions(features=FeatureChoices(drop_stop_words=True)),
+    SignatureOptions(features=FeatureChoices(stem=True)),
+    SignatureOptions(features=FeatureChoices(stem=True, language="german")),
+    SignatureOptions(least_features=9),
+    SignatureOptions(width=128),
+    SignatureOptions(w=4),
+    SignatureOptions(s=50),
+    SignatureOptions(m=256),
+    SignatureOptions(bands=BandFilter(k=20, s=5)),
+    SignatureOptions(filter=BandFilter(k=6, s=14, r=1)),
+    SignatureOptions(super_size=6),
+    SignatureOptions(spot_distance=2),
+    SignatureOptions(spot_chain=3),
 ]
 
 
 def test_every_choice_changes_the_version() -> None:
     versions = {choices.version for choices in CHANGED}
-    assert len(versions | {Choices().version}) == len(CHANGED) + 1
+    assert len(versions | {SignatureOptions().version}) == len(CHANGED) + 1
 
 
 @pytest.mark.parametrize("choices", CHANGED)
-def test_every_choice_can_be_followed(choices: Choices) -> None:
+def test_every_choice_can_be_followed(choices: SignatureOptions) -> None:
     if choices.limits == Limits():
         assert Signatures(choices).of(GOLDEN["english"]).fingerprint is not None
 
 
 def test_choices_that_cannot_be_followed() -> None:
     with pytest.raises(SettingsError, match="width: expected 32 to 128, got 16"):
-        Choices(width=16)
+        SignatureOptions(width=16)
     with pytest.raises(SettingsError, match="bands"):
-        Choices(m=64)
+        SignatureOptions(m=64)
 
 
 def test_three_levels_of_identity() -> None:
@@ -196,9 +196,9 @@ def test_short_and_empty_pages_are_skipped_with_a_reason() -> None:
 
 def test_pages_over_a_limit_are_cut_and_say_so() -> None:
     page = Page("u", html=b"<div>" * 40 + b"word other " * 30)
-    assert Signatures(Choices(limits=Limits(nesting=20))).of(page).cut == ("nesting",)
-    assert Signatures(Choices(limits=Limits(tokens=20))).of(page).cut == ("tokens",)
-    assert Signatures(Choices(limits=Limits(bytes=250))).of(page).cut == ("bytes",)
+    assert Signatures(SignatureOptions(limits=Limits(nesting=20))).of(page).cut == ("nesting",)
+    assert Signatures(SignatureOptions(limits=Limits(tokens=20))).of(page).cut == ("tokens",)
+    assert Signatures(SignatureOptions(limits=Limits(bytes=250))).of(page).cut == ("bytes",)
     assert Signatures().of(page).cut == ()
 
 
@@ -206,14 +206,14 @@ def test_pages_over_a_limit_are_cut_and_say_so() -> None:
 def test_pages_over_a_limit_are_refused_if_so_set(limits: Limits) -> None:
     page = Page("u", html=b"<div>" * 40 + b"word other " * 30)
     with pytest.raises(OverLimit, match="expected at most"):
-        Signatures(Choices(limits=replace(limits, reject=True))).of(page)
+        Signatures(SignatureOptions(limits=replace(limits, reject=True))).of(page)
 
 
 def test_settings_become_choices(tmp_path: Path) -> None:
-    assert Choices.of(Settings()) == Choices()
+    assert SignatureOptions.of(Settings()) == SignatureOptions()
     table = tmp_path / "idf.npz"
     IdfTable.of([np.array([1, 2], dtype=np.uint64), np.array([2], dtype=np.uint64)]).save(table)
-    chosen = Choices.of(
+    chosen = SignatureOptions.of(
         Settings.load(
             {
                 "NEARDUP_MAIN_CONTENT": "true",
@@ -231,7 +231,7 @@ def test_settings_become_choices(tmp_path: Path) -> None:
     assert (chosen.main_content, chosen.limits.tokens, chosen.limits.reject, chosen.w) == (True, 77, True, 5)
     assert (chosen.features.phrases, chosen.features.stem, chosen.features.language) == ((1, 2), True, "german")
     assert chosen.features.idf is not None
-    assert chosen.version != Choices().version
+    assert chosen.version != SignatureOptions().version
 
 
 @pytest.mark.parametrize(
@@ -246,4 +246,4 @@ def test_settings_become_choices(tmp_path: Path) -> None:
 )
 def test_settings_that_do_not_fit_are_a_clear_error(environment: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        Choices.of(Settings.load(environment))
+        SignatureOptions.of(Settings.load(environment))

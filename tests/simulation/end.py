@@ -17,7 +17,7 @@ from neardup.offline.corpus.archive import Archive
 from neardup.offline.corpus.columns import gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.runtime.stage import Stage
-from neardup.signatures.signature import Choices, Signature, Signatures
+from neardup.signatures.signature import Signature, SignatureOptions, Signatures
 from neardup.stream.aggregator.stage import Aggregator
 from neardup.types import DocumentId, Kind, Verdict
 from tests.support.oracle import Oracle
@@ -88,7 +88,7 @@ class End:
     ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[MemoryRecord]]:
         """Pages, canaries with what they were planted as, and what is no page."""
         pages, canaries, bad = {}, {}, []
-        signatures = Signatures(Choices.of(self._settings))
+        signatures = Signatures(SignatureOptions.of(self._settings))
         for record in self._records(self._topics.pages):
             place, note = document_id(record), canary_note(record)
             try:

@@ -10,9 +10,9 @@ from neardup.log import Record
 from neardup.matching.match import Match, better, match
 from neardup.runtime.stage import Waves
 from neardup.stream.aggregator.owner import Outbox, Owner
-from neardup.stream.aggregator.pending import Joins, Waiting
+from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
 from neardup.stream.aggregator.stage import Aggregator
-from neardup.stream.canary.stage import Planter
+from neardup.stream.canary.stage import CanaryStage
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.stream.shard.stage import Shard
 from neardup.types import BatchId, Document, DocumentId, Kind
@@ -45,17 +45,17 @@ def probes_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def newer_batch_supersedes(patch: pytest.MonkeyPatch) -> None:
-    add = Joins.add
+    add = PendingDocuments.add
 
-    def superseding(self: Joins, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
+    def superseding(self: PendingDocuments, batch: BatchId, expected: Sequence[int], waiting: DocumentKey) -> None:
         self.leave(waiting)
         add(self, batch, expected, waiting)
 
-    patch.setattr(Joins, "add", superseding)
+    patch.setattr(PendingDocuments, "add", superseding)
 
 
 def joins_not_saved(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Joins, "flush", lambda self: None)
+    patch.setattr(PendingDocuments, "flush", lambda self: None)
 
 
 def order_not_checked(patch: pytest.MonkeyPatch) -> None:
@@ -149,13 +149,13 @@ def canaries_stand_among_pages(patch: pytest.MonkeyPatch) -> None:
 
 
 def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
-    process = Planter.process
+    process = CanaryStage.process
 
-    def to_any_partition(self: Planter, records: Sequence[Record]) -> Waves:
+    def to_any_partition(self: CanaryStage, records: Sequence[Record]) -> Waves:
         (planted,) = process(self, records).waves
         return Waves([[output._replace(partition=0) for output in planted]])
 
-    patch.setattr(Planter, "process", to_any_partition)
+    patch.setattr(CanaryStage, "process", to_any_partition)
 
 
 RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

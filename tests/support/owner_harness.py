@@ -8,11 +8,11 @@ from typing import Any
 from neardup.index.plan.owners import owner_of
 from neardup.matching.rule import Thresholds
 from neardup.messages.answers import Answers
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.stream.aggregator.canaries import Canaries
 from neardup.stream.aggregator.directory import Directory
-from neardup.stream.aggregator.owner import Outbox, Owner, Told
-from neardup.stream.aggregator.pending import Joins
+from neardup.stream.aggregator.owner import Outbox, Owner, SettledVerdict
+from neardup.stream.aggregator.pending import PendingDocuments
 from neardup.stream.aggregator.store import Store
 from neardup.types import BatchId, Document, DocumentId, Kind
 from tests.support.fingerprints import words
@@ -32,12 +32,13 @@ class Desk:
         *,
         number: int = 0,
         owners: int = 1,
-        bands: Filter | None = None,
+        bands: BandFilter | None = None,
         most_variants: int = 8,
         most_candidates: int = 1000,
     ) -> None:
         self.owner = Owner(
-            Directory(store), Joins(store), Canaries(store), number=number, owners=owners, k=K, tables=TABLES,
+            Directory(store), PendingDocuments(store), Canaries(store),
+            number=number, owners=owners, k=K, tables=TABLES,
             bands=bands, thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
         )  # fmt: skip
         self.store = store
@@ -62,7 +63,7 @@ class Desk:
         self.answer(document, near)
         return self.said()
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[SettledVerdict]:
         """What was said since the last time."""
         new = self.out.told[self._read :]
         self._read = len(self.out.told)

@@ -11,9 +11,9 @@ from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.runtime.stage import Stage, Waves
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.stream.aggregator.stage import Aggregator
-from neardup.stream.featurizer.page_pool import Featurizing
+from neardup.stream.featurizer.page_pool import PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.stream.shard.stage import Shard
 from neardup.types import Verdict
@@ -34,13 +34,13 @@ def aggregator(settings: Settings, number: int, directory: Path, now: float = NO
 class Wired:
     """One of each stage for every partition. Everything that was ever sent is kept, by topic and partition."""
 
-    def __init__(self, settings: Settings, directory: Path, featurizing: Featurizing | None = None) -> None:
+    def __init__(self, settings: Settings, directory: Path, featurizing: PagePool | None = None) -> None:
         self.settings, self.plan, self.topics = settings, plan_of(settings), Topics.under(settings.prefix)
         self.sent: defaultdict[tuple[str, int], list[MemoryRecord]] = defaultdict(list)
         self.rejected: list[type[Exception]] = []
         self.verdicts: list[Verdict] = []
         self._featurizer = Featurizer(
-            featurizing=featurizing or Featurizing(Signatures(Choices.of(settings)), None),
+            featurizing=featurizing or PagePool(Signatures(SignatureOptions.of(settings)), None),
             plan=self.plan,
             topics=self.topics,
             owners=settings.owners,

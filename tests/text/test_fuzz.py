@@ -6,7 +6,7 @@ import resource
 import pytest
 
 from neardup.errors import OverLimit
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.text.extraction import Limits
 from neardup.types import Page
 from tests.support.pages import mutated
@@ -18,8 +18,8 @@ MOST_GROWTH_MB = 200
 
 
 def test_mutated_pages_raise_nothing() -> None:
-    cutting = Signatures(Choices(limits=Limits(bytes=60_000, nesting=64, tokens=2000)))
-    main = Signatures(Choices(main_content=True))
+    cutting = Signatures(SignatureOptions(limits=Limits(bytes=60_000, nesting=64, tokens=2000)))
+    main = Signatures(SignatureOptions(main_content=True))
     for page in mutated(1, 50):
         cutting.of(page)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -31,7 +31,7 @@ def test_mutated_pages_raise_nothing() -> None:
 
 
 def test_mutated_pages_over_limits_raise_a_named_error() -> None:
-    refusing = Signatures(Choices(limits=Limits(bytes=2000, nesting=8, tokens=50, reject=True)))
+    refusing = Signatures(SignatureOptions(limits=Limits(bytes=2000, nesting=8, tokens=50, reject=True)))
     refused = 0
     for page in mutated(3, COUNT // 10):
         try:

@@ -94,7 +94,7 @@ def dedup(
         for path in outputs.abandoned:
             click.echo(f"the interrupted run wrote to {path}; the rest of its verdicts goes to {out}", err=True)
         progress = stack.enter_context(_progress())
-        run = Run(
+        run = DedupRun(
             sources, directory, settings, outputs, verdicts, rejects, progress, save_seconds=save_seconds, again=again
         )
         interrupted = asyncio.run(run.run())
@@ -112,7 +112,7 @@ def dedup(
         sys.exit(EXIT_REJECTED)
 
 
-class Run:
+class DedupRun:
     """One run over some sources."""
 
     def __init__(

@@ -17,7 +17,7 @@ from neardup.index.batch.fingerprint_file import is_fingerprint_file, read_finge
 from neardup.inputs import open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 
 _LEAST_SHOWN: Final = 0.005
 """A position with a smaller share of the neighbours is left out of the table."""
@@ -48,7 +48,7 @@ def distribution(inputs: tuple[str, ...], url_prefix: str, spikes: int, plot: Pa
 
 
 def _collect(inputs: tuple[str, ...], url_prefix: str) -> tuple[Collected, int]:
-    signatures = Signatures(Choices.of(Settings.load()), everything=False)
+    signatures = Signatures(SignatureOptions.of(Settings.load()), everything=False)
     collected, unusable = Collected(), 0
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:

@@ -11,7 +11,7 @@ from neardup.matching.explain import Explanation, Side
 from neardup.matching.explain import explain as explain_pages
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup_services.commands.files import page_from
 
 _SHOWN_WORDS = 12
@@ -38,7 +38,7 @@ def explain(
     if a == b == "-":
         raise click.UsageError("expected at most one page on standard input")
     settings = Settings.load()
-    signatures = Signatures(Choices.of(replace(settings, main_content=main_content or settings.main_content)))
+    signatures = Signatures(SignatureOptions.of(replace(settings, main_content=main_content or settings.main_content)))
     set_ = Thresholds.of(settings)
     thresholds = Thresholds(
         set_.resemblance if resemblance is None else resemblance,

@@ -8,7 +8,7 @@ import click
 
 from neardup.errors import NeardupError
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signature, Signatures
+from neardup.signatures.signature import Signature, SignatureOptions, Signatures
 from neardup_services.commands.files import page_from
 
 
@@ -20,7 +20,7 @@ from neardup_services.commands.files import page_from
 def fingerprint(files: tuple[str, ...], as_json: bool, main_content: bool, charset: str | None) -> None:
     """Print the fingerprint and what else is known of each FILE (- for standard input)."""
     settings = Settings.load()
-    signatures = Signatures(Choices.of(replace(settings, main_content=main_content or settings.main_content)))
+    signatures = Signatures(SignatureOptions.of(replace(settings, main_content=main_content or settings.main_content)))
     if not as_json:
         click.echo(f"signature version {signatures.version}")
     for name in files:

@@ -30,7 +30,7 @@ from neardup.offline.report.report import Report
 from neardup.offline.results.publishing import find_unpublished, set_published, unpublished
 from neardup.runtime.child_process import belong_to, without_signals
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices
+from neardup.signatures.signature import SignatureOptions
 from neardup_services.worker.logs import logging_config
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Passes:
 
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)
-        version = Choices.of(settings).version
+        version = SignatureOptions.of(settings).version
         batches = unpublished(self._results, topics, version, settings.verdict_format)
         while (outputs := await asyncio.to_thread(next, batches, None)) is not None:
             _go_on(self._stopping)

@@ -26,10 +26,10 @@ from neardup.offline.corpus.corpus import Corpus
 from neardup.runtime.runner import Runner
 from neardup.runtime.stage import Stage
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.stream.aggregator.stage import Aggregator
-from neardup.stream.canary.stage import Planter
-from neardup.stream.featurizer.page_pool import Featurizing
+from neardup.stream.canary.stage import CanaryStage
+from neardup.stream.featurizer.page_pool import PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.stream.shard.stage import Shard
 
@@ -59,13 +59,13 @@ class Deployment:
     @cached_property
     def signatures(self) -> Signatures:
         """What the stream needs of them."""
-        return Signatures(Choices.of(self.settings), everything=False)
+        return Signatures(SignatureOptions.of(self.settings), everything=False)
 
     @cached_property
-    def featurizing(self) -> Featurizing:
+    def featurizing(self) -> PagePool:
         """One for all featurizers of a process."""
         model = None if self.psm is None else self.psm.model
-        return Featurizing(self.signatures, model, self.settings.processes or FEATURIZING_PROCESSES)
+        return PagePool(self.signatures, model, self.settings.processes or FEATURIZING_PROCESSES)
 
     @cached_property
     def psm(self) -> Psm | None:
@@ -126,7 +126,7 @@ def _recluster(deployment: Deployment, partition: Partition) -> Stage:
 
 def _canary(deployment: Deployment, partition: Partition) -> Stage:
     settings = deployment.settings
-    return Planter(
+    return CanaryStage(
         NearCopies(deployment.signatures, Thresholds.of(settings)),
         topic=deployment.topics.pages,
         share=settings.canary_share,

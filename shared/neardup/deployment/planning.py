@@ -2,12 +2,12 @@
 
 from neardup.index.plan.plan import Plan
 from neardup.settings import Settings
-from neardup.signatures.signature import NO_BANDS, Choices
+from neardup.signatures.signature import NO_BANDS, SignatureOptions
 
 
 def plan_of(settings: Settings) -> Plan:
     """Which tables there are. Raises SettingsError when the settings do not fit together."""
-    choices = Choices.of(settings)
+    choices = SignatureOptions.of(settings)
     bands = 0 if settings.bands == NO_BANDS else choices.bands.k
     version, slices = choices.version, settings.band_slice_bits
     if settings.search == "probabilistic":

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.evaluation.pairs import Pair, groups_of
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.fingerprint import hamming
 from neardup.signatures.packed_sketch import compare, pack_sketch
 from neardup.signatures.shingles import containment, resemblance, shingles_of
@@ -56,7 +56,7 @@ class Measures:
     def __len__(self) -> int:
         return self.label.size
 
-    def shared_bands(self, bands: Filter) -> NDArray[np.int64]:
+    def shared_bands(self, bands: BandFilter) -> NDArray[np.int64]:
         """In how many bands each pair agrees, for any cut of the m values into bands."""
         assert bands.k * bands.s <= self.agreeing.shape[1]
         cut = self.agreeing[:, : bands.k * bands.s].reshape(len(self), bands.k, bands.s)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from neardup.evaluation.measures import UNKNOWN, Measures
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.bands import Filter
-from neardup.signatures.signature import NO_BANDS, Choices
+from neardup.signatures.bands import BandFilter
+from neardup.signatures.signature import NO_BANDS, SignatureOptions
 
 MOST_BITS: Final = 32
 """Random fingerprints differ in half of 64 bits: larger k is nobody's."""
@@ -33,12 +33,12 @@ class Search:
     """What the tables of a deployment find: k bits, and bands if there are any."""
 
     k: int
-    bands: Filter | None
+    bands: BandFilter | None
 
     @classmethod
     def of(cls, settings: Settings) -> "Search":
         """Those of a deployment; the probabilistic search counts as what it comes near to, the exact one."""
-        return cls(settings.hamming, None if settings.bands == NO_BANDS else Choices.of(settings).bands)
+        return cls(settings.hamming, None if settings.bands == NO_BANDS else SignatureOptions.of(settings).bands)
 
 
 def found(measures: Measures, search: Search) -> NDArray[np.bool_]:
@@ -58,7 +58,7 @@ def methods(measures: Measures, settings: Settings) -> list[Method]:
 
     The methods of two measures are what a second sketch, of running text, or both ways of containment could bring.
     """
-    choices = Choices.of(settings)
+    choices = SignatureOptions.of(settings)
 
     def above(name: str, threshold: str, scores: NDArray[np.float64], levels: NDArray[np.float64]) -> Method:
         return Method(name, threshold, levels, scores >= levels[:, None])

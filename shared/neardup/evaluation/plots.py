@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from neardup.evaluation.measures import FAR, Measures
 from neardup.evaluation.report import Evaluation, Point
 from neardup.evaluation.svg_chart import Series, svg_of
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 
 _STEPS = 20
 """Places along the axis of resemblance."""
@@ -43,7 +43,7 @@ def _against_hamming(measures: Measures) -> str:
     )  # fmt: skip
 
 
-def _s_curve(measures: Measures, bands: Filter) -> str:
+def _s_curve(measures: Measures, bands: BandFilter) -> str:
     """What the bands promise (lecture V.5.4) and which pairs shared one."""
     places = (np.arange(_STEPS + 1) / _STEPS).tolist()
     promised = [(place, bands.acceptance(place)) for place in places]

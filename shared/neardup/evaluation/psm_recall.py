@@ -16,7 +16,7 @@ from neardup.evaluation.crossvalidation import FOLDS, REPETITIONS
 from neardup.evaluation.pairs import Pair, groups_of
 from neardup.index.psm.flip_model import FlipModel, simulated_model
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 
 GOOD: Final = 0.95
 """The recall that is asked for when flips are counted."""
@@ -113,7 +113,7 @@ def _words(weights: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def _weights_of(pairs: Sequence[Pair], settings: Settings) -> _Weights:
-    signatures = Signatures(Choices.of(settings), everything=False)
+    signatures = Signatures(SignatureOptions.of(settings), everything=False)
     rows, groups = [], []
     for pair, group in zip(pairs, groups_of(pairs), strict=True):
         a, b = signatures.of(pair.a).fingerprint, signatures.of(pair.b).fingerprint

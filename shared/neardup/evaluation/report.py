@@ -20,7 +20,7 @@ from neardup.evaluation.pairs import Pair
 from neardup.evaluation.strata import strata
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 
     Raises SettingsError or OverLimit.
     """
-    signatures = Signatures(Choices.of(settings))
+    signatures = Signatures(SignatureOptions.of(settings))
     measures = measure(pairs, signatures)
     parts = strata(measures)
 
@@ -162,7 +162,7 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 
 def settings_quality(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> tuple[Quality, float]:
     """Of the verdict alone, and the bytes of a sketch on average. Raises SettingsError or OverLimit."""
-    measures = measure(pairs, Signatures(Choices.of(settings)))
+    measures = measure(pairs, Signatures(SignatureOptions.of(settings)))
     said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
     return quality(measures.label, said, measures.group, seed=seed), measures.sketch_bytes
 

@@ -22,9 +22,9 @@ from neardup.evaluation.pairs import Pair, groups_of
 from neardup.evaluation.report import settings_quality
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.fingerprint import hamming
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 
 
 class Variant(NamedTuple):
@@ -165,13 +165,13 @@ class _Predictions:
         self._apart: dict[tuple[tuple[int, ...], str], NDArray[np.int64]] = {}
         self._known: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
         for words in dict.fromkeys((*space.shingle_words, settings.shingle_words)):
-            choices = Choices.of(replace(settings, shingle_words=words))
+            choices = SignatureOptions.of(replace(settings, shingle_words=words))
             self._by_words[words] = measure(pairs, Signatures(choices))
             measured()
         for phrases, weighting in dict.fromkeys(
             (*product(space.phrases, space.weighting), (settings.phrases, settings.weighting))
         ):
-            choices = Choices.of(replace(settings, phrases=phrases, weighting=weighting))
+            choices = SignatureOptions.of(replace(settings, phrases=phrases, weighting=weighting))
             self._apart[phrases, weighting] = _distances(pairs, Signatures(choices, everything=False))
             measured()
 
@@ -187,7 +187,7 @@ class _Predictions:
     def _found(self, measures: Measures, variant: Variant) -> NDArray[np.bool_]:
         apart = self._apart[variant.phrases, variant.weighting]
         k, _, s = variant.bands.partition("x")
-        bands = Filter(int(k), int(s)) if s else None
+        bands = BandFilter(int(k), int(s)) if s else None
         # A page that these features leave without a fingerprint is not looked up at all.
         return found(replace(measures, hamming=apart), Search(variant.hamming, bands)) & (apart < FAR)
 

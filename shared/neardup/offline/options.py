@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
-from neardup.signatures.bands import Filter
-from neardup.signatures.signature import DEFAULT_BANDS, Choices
+from neardup.signatures.bands import BandFilter
+from neardup.signatures.signature import DEFAULT_BANDS, SignatureOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Options:
     thresholds: Thresholds = field(default_factory=Thresholds)
     pair_sources: tuple[str, ...] = ("shingles", "hamming")
     common: int = 1000
-    bands: Filter = DEFAULT_BANDS
+    bands: BandFilter = DEFAULT_BANDS
     super_size: int = 14
     spot_resemblance: float = 0.44
     hamming: int = 3
@@ -28,7 +28,7 @@ class Options:
     @classmethod
     def of(cls, settings: Settings) -> "Options":
         """Those of a deployment. Raises SettingsError."""
-        choices = Choices.of(settings)
+        choices = SignatureOptions.of(settings)
         return cls(
             signature_version=choices.version,
             thresholds=Thresholds.of(settings),

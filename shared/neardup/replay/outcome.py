@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from neardup.errors import WrongState
 from neardup.matching.match import RELATIONS
-from neardup.offline.corpus.columns import UNIQUE, Gathered
+from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.replay.recorded import sketched_rows
 from neardup.signatures.packed_sketch import compare
 from neardup.types import Kind, Relation, Verdict
@@ -56,7 +56,7 @@ class Outcome:
                 getattr(self, name)[page] = UNKNOWN if value is None else value
 
 
-def recorded_outcome(corpus: Gathered, number: NDArray[np.int64], pages: int) -> Outcome:
+def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int) -> Outcome:
     """What the stream decided first; `number` is that of each row's page. Raises WrongState for a torn corpus."""
     found = Outcome.of_nothing(pages)
     found.relation[number] = corpus.relation

@@ -16,11 +16,11 @@ from neardup.log.memory import MemoryRecord
 from neardup.messages.document_columns import columns_of
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.clusters.groups import first_of_each
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.settings import Settings
 from neardup.signatures.packed_sketch import mips_bytes
-from neardup.signatures.signature import Choices
-from neardup.stream.featurizer.page_pool import Lot, Piece
+from neardup.signatures.signature import SignatureOptions
+from neardup.stream.featurizer.page_pool import Chunk, FeaturizedChunk
 from neardup.types import Checksums, Document, DocumentId
 
 _FREE: Final = ("bands", "spots")
@@ -43,7 +43,7 @@ def require_replayable(recorded: str, settings: Settings) -> None:
             "search: expected exact, got probabilistic, which needs the weights behind a fingerprint; a corpus has "
             "none: give the pages, too"
         )
-    asked = Choices.of(settings).version
+    asked = SignatureOptions.of(settings).version
     names = []
     for was, now in zip(recorded.split(";"), asked.split(";"), strict=True):
         name = was.partition("-")[0]
@@ -61,7 +61,7 @@ class Recorded:
     Raises WrongState if the corpus lacks a document whose sketch another one needs.
     """
 
-    def __init__(self, corpus: Gathered, choices: Choices) -> None:
+    def __init__(self, corpus: ColumnStore, choices: SignatureOptions) -> None:
         self._corpus = corpus
         self._bands = choices.bands
         self._sketch_of = sketched_rows(corpus)
@@ -74,17 +74,17 @@ class Recorded:
             places = range(start, min(start + size, len(times)))
             yield [MemoryRecord("", 0, place, times[place], None, None, ()) for place in places]
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
         """The documents of these places: of one partition, so that the place is the name."""
         for start in range(0, len(records), most):
             some = records[start : start + most]
-            yield Lot(some, [self._piece(some)])
+            yield Chunk(some, [self._piece(some)])
 
-    def _piece(self, records: Sequence[Record]) -> Piece:
+    def _piece(self, records: Sequence[Record]) -> FeaturizedChunk:
         documents = [self._document(record.offset) for record in records]
         bands = [self._bands.keys(mips_bytes(each.sketch)) for each in documents]
         keys = np.array(bands, np.uint64).reshape(len(documents), self._bands.k)
-        return Piece(columns_of(documents), keys, None, [], [])
+        return FeaturizedChunk(columns_of(documents), keys, None, [], [])
 
     def _document(self, place: int) -> Document:
         corpus = self._corpus
@@ -100,7 +100,7 @@ class Recorded:
         )
 
 
-def sketched_rows(corpus: Gathered) -> NDArray[np.uint32]:
+def sketched_rows(corpus: ColumnStore) -> NDArray[np.uint32]:
     """For each row the one that has its sketch: a document with the tokens, or bytes, of an earlier one has none.
 
     Raises WrongState if neither has it.

@@ -19,12 +19,12 @@ from neardup.index.psm.search import Psm
 from neardup.log import Record
 from neardup.log.memory import MemoryRecord
 from neardup.messages.pages import write_page
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.replay.in_turn import InTurn
 from neardup.replay.outcome import Outcome, recorded_outcome
 from neardup.replay.recorded import Recorded, require_replayable
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices
+from neardup.signatures.signature import SignatureOptions
 from neardup.stream.featurizer.stage import Pieces
 from neardup.types import Page, PageRef
 
@@ -41,7 +41,7 @@ class Replayed(NamedTuple):
 
 
 def replay_sketches(
-    corpus: Gathered, settings: Settings, directory: Path, taken: Callable[[int], None] = lambda pages: None
+    corpus: ColumnStore, settings: Settings, directory: Path, taken: Callable[[int], None] = lambda pages: None
 ) -> Replayed:
     """Decide anew from the sketches of a corpus. Documents are numbered in the order of all pages.
 
@@ -50,14 +50,14 @@ def replay_sketches(
     """
     require_replayable(corpus.manifest.signature_version, settings)
     was = recorded_outcome(corpus, corpus.rank, len(corpus))
-    recorded = Recorded(corpus, Choices.of(settings))
+    recorded = Recorded(corpus, SignatureOptions.of(settings))
     now = _decide(settings, recorded, recorded.records(BATCH), len(corpus), directory, taken)
     pages = [PageRef(corpus.url(row), str(corpus.document(row))) for row in corpus.order.tolist()]
     return Replayed(was, now, pages)
 
 
 def replay_pages(
-    corpus: Gathered,
+    corpus: ColumnStore,
     pages: Iterable[Page],
     settings: Settings,
     directory: Path,

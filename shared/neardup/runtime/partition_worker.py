@@ -16,7 +16,7 @@ from neardup import metrics
 from neardup.log import Log, Output, Partition, Record
 from neardup.messages.dead_letters import dead_letters
 from neardup.runtime.stage import Stage, Waves, using_state
-from neardup.runtime.thread_pool import Crew
+from neardup.runtime.thread_pool import StageThreads
 from neardup.settings import Settings
 
 T = TypeVar("T")
@@ -26,20 +26,20 @@ _GOLDEN: Final = 0.618034
 Commit = Callable[[Partition, int], Awaitable[None]]
 
 
-class Given(NamedTuple):
+class PolledBatch(NamedTuple):
     """Records to be handed over, one or more, and how many bytes their values have: to look at all again is dear."""
 
     records: Sequence[Record]
     nbytes: int
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> "Given":
+    def of(cls, records: Sequence[Record]) -> "PolledBatch":
         """These records."""
         return cls(records, sum(len(record.value or b"") for record in records))
 
-    def followed_by(self, other: "Given") -> "Given":
+    def followed_by(self, other: "PolledBatch") -> "PolledBatch":
         """These records and then those."""
-        return Given([*self.records, *other.records], self.nbytes + other.nbytes)
+        return PolledBatch([*self.records, *other.records], self.nbytes + other.nbytes)
 
 
 class PartitionWorker:
@@ -53,7 +53,7 @@ class PartitionWorker:
         *,
         log: Log,
         settings: Settings,
-        crew: Crew,
+        crew: StageThreads,
         dead_letter_topic: str,
         commit: Commit,
         failed: Callable[[BaseException], None],
@@ -72,7 +72,7 @@ class PartitionWorker:
         self._dead_letter_topic = dead_letter_topic
         self._commit = commit
         self._failed = failed
-        self._given: Given | None = None
+        self._given: PolledBatch | None = None
         self._closing = False
         self._awake = asyncio.Event()
         """Something was given, or this worker is to end."""
@@ -106,7 +106,7 @@ class PartitionWorker:
         most = self._settings.poll_records
         return 0 if self._closing or 2 * waiting > most else most - waiting
 
-    def give(self, given: Given) -> None:
+    def give(self, given: PolledBatch) -> None:
         """Hand over the next records, as many as there is room for.
 
         What comes while a batch is processed waits and makes one batch: large ones cost everybody less.
@@ -151,7 +151,7 @@ class PartitionWorker:
         await self._checkpoint()
         await self._saved()
 
-    async def _next_batch(self) -> Given | None:
+    async def _next_batch(self) -> PolledBatch | None:
         """The next records; None when it is time to look at the clock, or to end."""
         if not self._awake.is_set():
             unsaved = self._saving is None and (self._since_checkpoint or self._behind)
@@ -165,7 +165,7 @@ class PartitionWorker:
         self._awake.clear()
         return given
 
-    async def _process(self, given: Given) -> Waves:
+    async def _process(self, given: PolledBatch) -> Waves:
         records = given.records
         with self._process_seconds.time():
             waves = await self._made(self._crew.run(lambda: self.stage.process(records), given.nbytes))
@@ -175,7 +175,7 @@ class PartitionWorker:
         self._since_checkpoint += len(records)
         return waves
 
-    async def _send(self, waves: Waves, given: Given) -> None:
+    async def _send(self, waves: Waves, given: PolledBatch) -> None:
         name, records = self.stage.name, given.records
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
         with self._acknowledge_seconds.time():

@@ -25,9 +25,9 @@ from typing import Final
 from neardup import metrics
 from neardup.errors import LogError, LogGap
 from neardup.log import Consumer, Listener, Log, Partition
-from neardup.runtime.partition_worker import Given, PartitionWorker
+from neardup.runtime.partition_worker import PartitionWorker, PolledBatch
 from neardup.runtime.stage import Stage, using_state
-from neardup.runtime.thread_pool import Crew
+from neardup.runtime.thread_pool import StageThreads
 from neardup.runtime.watchdog import BrokerContact, Watchdog
 from neardup.settings import Settings
 
@@ -85,7 +85,7 @@ class Runner(Listener):
         self._stopping = asyncio.Event()
         self._error: BaseException | None = None
         self._consumer: Consumer
-        self._crew = Crew(settings.threads)
+        self._crew = StageThreads(settings.threads)
 
     async def run(self) -> None:
         """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
@@ -224,7 +224,7 @@ class Runner(Listener):
             timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
             max_records=max(1, min(*free.values(), self._settings.poll_records, int(left / self._record_bytes))),
         )
-        given = {partition: Given.of(records) for partition, records in found.items() if records}
+        given = {partition: PolledBatch.of(records) for partition, records in found.items() if records}
         self._learn_size(given.values())
         for partition, some in given.items():
             worker = self._workers.get(partition)
@@ -236,7 +236,7 @@ class Runner(Listener):
             else:
                 worker.give(some)
 
-    def _learn_size(self, given: Collection[Given]) -> None:
+    def _learn_size(self, given: Collection[PolledBatch]) -> None:
         if count := sum(len(each.records) for each in given):
             mean = sum(each.nbytes for each in given) / count
             self._record_bytes = max(mean, _FADING * self._record_bytes, 1.0)

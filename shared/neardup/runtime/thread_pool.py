@@ -25,7 +25,7 @@ class _Call(NamedTuple):
     future: "asyncio.Future[Any]"
 
 
-class Crew:
+class StageThreads:
     """Some threads. Lives on the event loop; a call may block, and raises in its future."""
 
     def __init__(self, threads: int = 0) -> None:

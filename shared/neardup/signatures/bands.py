@@ -14,7 +14,7 @@ from neardup.kernels.signatures.sketching import groups
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class BandFilter:
     """k groups of s values, of which r must agree."""
 
     k: int
@@ -51,7 +51,7 @@ def steepest_s(threshold: float) -> float:
     return 1 / log(1 / threshold)
 
 
-def choose_bands(m: int, threshold: float, *, missed_weight: float = 0.5) -> Filter:
+def choose_bands(m: int, threshold: float, *, missed_weight: float = 0.5) -> BandFilter:
     """The bands over at most m values whose S-curve errs least around a threshold.
 
     The error is the area under the curve below the threshold plus, weighted by `missed_weight`, the area
@@ -59,12 +59,12 @@ def choose_bands(m: int, threshold: float, *, missed_weight: float = 0.5) -> Fil
     """
     assert m >= 1
     assert 0 < threshold < 1
-    best, least = Filter(1, 1), float("inf")
+    best, least = BandFilter(1, 1), float("inf")
     for s in range(1, m + 1):
         for k in range(1, m // s + 1):
             error = _band_error(k, s, threshold, missed_weight)
             if error < least:
-                best, least = Filter(k, s), error
+                best, least = BandFilter(k, s), error
     return best
 
 

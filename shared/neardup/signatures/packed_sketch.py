@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels.signatures import comparing
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.signature import Sketches
 
 _BY_CHANCE: Final = 1 / 256
@@ -95,7 +95,7 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
     )
 
 
-def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: Filter) -> int:
+def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: BandFilter) -> int:
     """Bit i is set if the documents of two sketches meet in a bucket of band i."""
     shared = 0
     for first in range(0, bands.k, _WORD):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neardup.errors import SettingsError
 from neardup.settings import Settings
 from neardup.signatures import checksums as identity
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.checksums import checksum_of_content, checksum_of_hashes
 from neardup.signatures.features import DETECT, TF_IDF, FeatureChoices, features_of
 from neardup.signatures.fingerprint import Fingerprint, fingerprint_of
@@ -31,7 +31,7 @@ from neardup.types import Checksums, Page
 EMPTY: Final = "empty"
 TOO_SHORT: Final = "too short"
 NO_BANDS: Final = "none"
-DEFAULT_BANDS: Final = Filter(k=18, s=7)
+DEFAULT_BANDS: Final = BandFilter(k=18, s=7)
 
 KEPT: Final = np.uint32(0xFF)
 """The part of a MIPs value that travels and is kept."""
@@ -43,7 +43,7 @@ SCHEME: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class SignatureOptions:
     """Everything that makes signatures what they are. Two documents can be compared only if all of it is the same."""
 
     main_content: bool = False
@@ -55,8 +55,8 @@ class Choices:
     w: int = 3
     s: int = 84
     m: int = 128
-    bands: Filter = DEFAULT_BANDS
-    filter: Filter = field(default_factory=lambda: Filter(k=6, s=14, r=2))
+    bands: BandFilter = DEFAULT_BANDS
+    filter: BandFilter = field(default_factory=lambda: BandFilter(k=6, s=14, r=2))
     super_size: int = 14
     spot_distance: int = 1
     spot_chain: int = 2
@@ -78,12 +78,12 @@ class Choices:
             if not low <= getattr(self, name) <= high:
                 raise SettingsError(f"{name}: expected {low} to {high}, got {getattr(self, name)}")
         for name in ("bands", "filter"):
-            groups: Filter = getattr(self, name)
+            groups: BandFilter = getattr(self, name)
             if groups.k * groups.s > self.m:
                 raise SettingsError(f"{name}: expected k·s to be at most m = {self.m}, got {groups.k}·{groups.s}")
 
     @classmethod
-    def of(cls, settings: Settings) -> "Choices":
+    def of(cls, settings: Settings) -> "SignatureOptions":
         """The choices of a deployment. Raises SettingsError if they do not fit together."""
         if (settings.weighting == TF_IDF) != bool(settings.idf_table):
             raise SettingsError("NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf, and only with it")
@@ -103,7 +103,7 @@ class Choices:
                 idf=IdfTable.load(Path(settings.idf_table)) if settings.idf_table else None,
             ),
             w=settings.shingle_words,
-            bands=DEFAULT_BANDS if settings.bands == NO_BANDS else Filter(*map(int, settings.bands.split("x"))),
+            bands=DEFAULT_BANDS if settings.bands == NO_BANDS else BandFilter(*map(int, settings.bands.split("x"))),
             keep_spots=settings.spots,
         )
 
@@ -159,13 +159,13 @@ class Signature:
 class Signatures:
     """Makes signatures by fixed choices. One object serves all threads; the heavy work runs without the GIL."""
 
-    def __init__(self, choices: Choices | None = None, *, everything: bool = True) -> None:
+    def __init__(self, choices: SignatureOptions | None = None, *, everything: bool = True) -> None:
         """Raises SettingsError if the choices cannot be followed.
 
         Without `everything`, what the stream has no use for is left out: MIN_s, groups of the filter, super shingles
         and spot signatures are empty.
         """
-        self.choices: Final = choices or Choices()
+        self.choices: Final = choices or SignatureOptions()
         self._everything = everything
         self.version: Final = self.choices.version
 

@@ -17,15 +17,15 @@ from neardup.messages.verdicts import read_verdict
 from neardup.monitoring.near_copy import NearCopies, NearCopy
 from neardup.settings import Settings
 from neardup.signatures.packed_sketch import pack_sketch
-from neardup.signatures.signature import Choices, Signatures
-from neardup.stream.canary.stage import Planter
+from neardup.signatures.signature import SignatureOptions, Signatures
+from neardup.stream.canary.stage import CanaryStage
 from neardup.types import AFTER_ALL, Document, DocumentId, Kind, Page, Relation, Verdict
 from tests.support.documents import document, page, shingles, text_of
 from tests.support.owner_harness import Desk, desk
 from tests.support.wired import Wired
 
 SETTINGS = Settings(prefix="t", owners=2, tables=4, bands="3x4")
-SIGNATURES = Signatures(Choices.of(SETTINGS), everything=False)
+SIGNATURES = Signatures(SignatureOptions.of(SETTINGS), everything=False)
 COPIES = NearCopies(SIGNATURES, Thresholds())
 
 
@@ -99,11 +99,11 @@ def test_of_a_page_with_next_to_nothing_on_it_there_is_no_near_copy(text: str) -
 # Planting
 
 
-def planter(share: float = 1.0, seed: int = 0, most_bytes: int = 10_000) -> Planter:
-    return Planter(COPIES, topic="t.pages", share=share, seed=seed, most_bytes=most_bytes)
+def planter(share: float = 1.0, seed: int = 0, most_bytes: int = 10_000) -> CanaryStage:
+    return CanaryStage(COPIES, topic="t.pages", share=share, seed=seed, most_bytes=most_bytes)
 
 
-def planted(stage: Planter, pages: list[MemoryRecord], at_once: int = 1000) -> list[Output]:
+def planted(stage: CanaryStage, pages: list[MemoryRecord], at_once: int = 1000) -> list[Output]:
     found: list[Output] = []
     for start in range(0, len(pages), at_once):
         (wave,) = stage.process(pages[start : start + at_once]).waves

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from neardup.matching.match import Match
-from neardup.stream.aggregator.directory import ENTRY_BYTES, KNOWN_BYTES, Directory, Known, url_hash
+from neardup.stream.aggregator.directory import ENTRY_BYTES, KNOWN_BYTES, Directory, KnownDocument, url_hash
 from neardup.stream.aggregator.store import Store
 from neardup.types import Document, DocumentId, Kind, Relation
 from tests.support.documents import document, matches, plain
@@ -33,7 +33,7 @@ def made(offset: int) -> Document:
     )
 
 
-def row_of(known: Known) -> ROW:
+def row_of(known: KnownDocument) -> ROW:
     return plain(known.document), known.kind, known.revision, known.match
 
 
@@ -99,7 +99,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         each = made(offset)
         if each.id in self.model.of(each.fingerprint):
             return
-        known = Known(each, match=match)
+        known = KnownDocument(each, match=match)
         self.directory.add(known)
         self.model.of(each.fingerprint)[each.id] = row_of(known)
         self.model.urls.add((each.url, each.fingerprint, each.id))
@@ -187,7 +187,7 @@ def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
     each = document(3, 1, fingerprint=2**64 - 1, url="ü", note="cut")
     match = Match(DocumentId(1, 0, 1), "v", Relation.NEAR, 2, 0.75, None, 2**70, DocumentId(1, 0, 1), "v")
     with opened(tmp_path) as (store, directory):
-        directory.add(Known(each, Kind.DUPLICATE, 1, match))
+        directory.add(KnownDocument(each, Kind.DUPLICATE, 1, match))
         directory.flush()
         store.save(1)
     with opened(tmp_path) as (_, directory):
@@ -199,7 +199,7 @@ def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
 def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_path: Path) -> None:
     each = document(3, 1)
     with opened(tmp_path) as (store, directory):
-        directory.add(Known(each))
+        directory.add(KnownDocument(each))
         directory.flush()
         store.save(1)
         directory.demote(directory.variants(0)[0])
@@ -213,8 +213,8 @@ def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_p
 def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(tmp_path: Path) -> None:
     settled, waits = document(1, 1, fingerprint=1), document(2, 1, fingerprint=2)
     with opened(tmp_path) as (store, directory):
-        directory.add(Known(settled, Kind.UNIQUE))
-        directory.add(Known(waits))
+        directory.add(KnownDocument(settled, Kind.UNIQUE))
+        directory.add(KnownDocument(waits))
         directory.flush_settled()
         assert [key[-1] for key, _ in store.scan(b"F")] == [1]
         directory.flush()
@@ -224,9 +224,9 @@ def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(
 def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path) -> None:
     variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
     with opened(tmp_path) as (_, directory):
-        directory.add(Known(variant))
+        directory.add(KnownDocument(variant))
         directory.add_copy(copy)
-        directory.add(Known(other))
+        directory.add(KnownDocument(other))
         known = directory.find(0, variant.id)
         assert known is not None
         directory.demote(known)
@@ -237,7 +237,7 @@ def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path
 def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, stay: int
 ) -> None:
-    known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(count)]
+    known = [KnownDocument(document(offset, 1, fingerprint=offset)) for offset in range(count)]
     each_takes = ENTRY_BYTES + KNOWN_BYTES + known[0].document.sketch.nbytes + len(known[0].document.url)
     monkeypatch.setattr("neardup.stream.aggregator.directory.CACHED_BYTES", 5 * each_takes)
     with opened(tmp_path) as (_, directory):
@@ -253,7 +253,7 @@ def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
 def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = [Known(document(offset, 1, fingerprint=offset)) for offset in range(20)]
+    known = [KnownDocument(document(offset, 1, fingerprint=offset)) for offset in range(20)]
     with opened(tmp_path) as (store, directory):
         for each in known:
             directory.add(each)
@@ -274,9 +274,9 @@ def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_s
 def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_path: Path) -> None:
     variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
     with opened(tmp_path) as (store, directory):
-        directory.add(Known(variant))
+        directory.add(KnownDocument(variant))
         directory.add_copy(copy)
-        directory.add(Known(other))
+        directory.add(KnownDocument(other))
         directory.demote(directory.variants(0)[0])
         directory.forget(0, other.id, url_hash("v"))
         directory.forget(0, other.id, url_hash("v"))
@@ -292,7 +292,7 @@ def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_pat
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_seed_that_is_said_again_changes_nothing_that_was_learned_since(tmp_path: Path, saved: bool) -> None:
     with opened(tmp_path / "old") as (_, old):
-        old.add(Known(made(0)))
+        old.add(KnownDocument(made(0)))
         old.flush()
         seeds = [entry for _, entry in old.entries()]
     with opened(tmp_path / "new") as (_, new):

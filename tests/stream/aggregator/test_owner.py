@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from neardup.messages.questions import Evidence, Question
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.types import BatchId, Document, Kind, Relation
 from tests.support.documents import document, shingles
 from tests.support.owner_harness import Desk, desk, owned_by
@@ -102,10 +102,10 @@ def test_a_duplicate_of_a_duplicate_names_the_first_of_the_group(one: Desk) -> N
 
 
 @pytest.mark.parametrize(
-    ("bands", "kind"), [(Filter(16, 8), DUPLICATE), (Filter(1, 128), UNIQUE), (None, UNIQUE)], ids=str
+    ("bands", "kind"), [(BandFilter(16, 8), DUPLICATE), (BandFilter(1, 128), UNIQUE), (None, UNIQUE)], ids=str
 )
 def test_what_a_bucket_found_is_compared_only_where_the_documents_share_a_band(
-    tmp_path: Path, bands: Filter | None, kind: Kind
+    tmp_path: Path, bands: BandFilter | None, kind: Kind
 ) -> None:
     # Too far apart for the permuted tables: only a band lets these two meet. A bucket names fingerprints, and the
     # document that is in it may be another one with the same fingerprint.

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from neardup.messages.answers import Answers
-from neardup.stream.aggregator.pending import Joins, Waiting
+from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
 from neardup.stream.aggregator.store import Store
 from neardup.types import BatchId, DocumentId
 from tests.support.fingerprints import words
 
 BATCHES = [BatchId(0, 0, 4), BatchId(0, 5, 9), BatchId(0, 3, 7), BatchId(1, 0, 4)]
-WAITING = [Waiting(n % 3, DocumentId(20 - n, 0, n)) for n in range(6)]
+WAITING = [DocumentKey(n % 3, DocumentId(20 - n, 0, n)) for n in range(6)]
 EXPECTED = [0, 1, 2]
-Complete = list[tuple[Waiting, dict[int, int]]]
+Complete = list[tuple[DocumentKey, dict[int, int]]]
 
 batches = st.sampled_from(BATCHES)
 documents = st.sampled_from(WAITING)
@@ -37,20 +37,20 @@ def answers(partition: int, done: Sequence[BatchId], near: Sequence[tuple[int, i
 class Model:
     """Who waits in which batch, what is missing, what was found and what was asked."""
 
-    waits: set[tuple[BatchId, Waiting]] = field(default_factory=set)
+    waits: set[tuple[BatchId, DocumentKey]] = field(default_factory=set)
     missing: dict[BatchId, set[int]] = field(default_factory=dict)
     near: dict[int, dict[int, int]] = field(default_factory=dict)
-    asked: dict[Waiting, set[int]] = field(default_factory=dict)
+    asked: dict[DocumentKey, set[int]] = field(default_factory=dict)
 
-    def waiting(self) -> set[Waiting]:
+    def waiting(self) -> set[DocumentKey]:
         return {waiting for _, waiting in self.waits}
 
-    def add(self, batch: BatchId, waiting: Waiting) -> None:
+    def add(self, batch: BatchId, waiting: DocumentKey) -> None:
         if waiting not in self.asked:
             self.waits.add((batch, waiting))
             self.missing.setdefault(batch, set(EXPECTED))
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: DocumentKey) -> None:
         self.waits = {(batch, each) for batch, each in self.waits if each != waiting}
         self.asked.pop(waiting, None)
         self.tidy()
@@ -93,7 +93,7 @@ class JoinsMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = Store(Path(self.temporary.name), "p")
-        self.joins = Joins(self.store)
+        self.joins = PendingDocuments(self.store)
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -101,7 +101,7 @@ class JoinsMachine(RuleBasedStateMachine):
         self.temporary.cleanup()
 
     @rule(batch=batches, waiting=documents)
-    def add(self, batch: BatchId, waiting: Waiting) -> None:
+    def add(self, batch: BatchId, waiting: DocumentKey) -> None:
         self.joins.add(batch, EXPECTED, waiting)
         self.model.add(batch, waiting)
 
@@ -121,7 +121,7 @@ class JoinsMachine(RuleBasedStateMachine):
                     self.model.asked[waiting] = set(near)
 
     @rule(waiting=documents, candidates=st.sets(st.sampled_from([7, 8, 9])))
-    def hear(self, waiting: Waiting, candidates: set[int]) -> None:
+    def hear(self, waiting: DocumentKey, candidates: set[int]) -> None:
         asked = self.model.asked.get(waiting)
         last = asked is not None and not asked - candidates
         assert self.joins.heard(waiting, candidates) == last
@@ -131,7 +131,7 @@ class JoinsMachine(RuleBasedStateMachine):
             del self.model.asked[waiting]
 
     @rule(waiting=documents)
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: DocumentKey) -> None:
         self.joins.leave(waiting)
         self.model.leave(waiting)
 
@@ -161,9 +161,11 @@ class JoinsMachine(RuleBasedStateMachine):
 
 def test_the_page_that_came_to_wait_first_waits_longest(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "inbox-0")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         for timestamp in (30, 10, 20):
-            joins.add(BatchId(0, timestamp, timestamp), [0], Waiting(timestamp, DocumentId(timestamp, 0, timestamp)))
+            joins.add(
+                BatchId(0, timestamp, timestamp), [0], DocumentKey(timestamp, DocumentId(timestamp, 0, timestamp))
+            )
         assert joins.oldest() == 30
 
 
@@ -173,7 +175,7 @@ TestJoins.settings = settings(max_examples=25, stateful_step_count=40, deadline=
 
 def test_a_document_in_two_batches_is_settled_by_the_first_complete_one(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         early, late = BATCHES[:2]
         joins.add(early, [0, 1], WAITING[0])
         joins.add(late, [0], WAITING[0])
@@ -187,7 +189,7 @@ def test_a_document_in_two_batches_is_settled_by_the_first_complete_one(tmp_path
 
 def test_what_several_tables_found_is_handed_over_with_all_of_them(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         joins.add(BATCHES[0], [0, 1], WAITING[0])
         fingerprint = WAITING[0].fingerprint
         joins.answered(answers(0, [BATCHES[0]], [(fingerprint, 7), (fingerprint, 8)]), 3)
@@ -197,7 +199,7 @@ def test_what_several_tables_found_is_handed_over_with_all_of_them(tmp_path: Pat
 
 def test_a_document_that_asks_is_not_made_to_wait_again(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         joins.ask(WAITING[0], [7])
         joins.add(BATCHES[0], [0], WAITING[0])
         assert joins.answered(answers(0, [BATCHES[0]]), 0) == []
@@ -207,7 +209,7 @@ def test_a_document_that_asks_is_not_made_to_wait_again(tmp_path: Path) -> None:
 
 def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         joins.add(BATCHES[0], [0, 1], WAITING[0])
         joins.answered(answers(0, [BATCHES[0]], [(WAITING[0].fingerprint, 7)]), 0)
         joins.ask(WAITING[1], [7])
@@ -222,7 +224,7 @@ def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
 
 def test_what_comes_and_goes_between_two_saves_leaves_no_trace(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         joins.add(BATCHES[0], [0], WAITING[0])
         joins.answered(answers(0, [BATCHES[0]]), 0)
         joins.ask(WAITING[0], [7])
@@ -238,7 +240,7 @@ def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> Non
         store.save(1)
 
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         joins.add(BATCHES[0], [0, 1], WAITING[0])
         joins.ask(WAITING[1], [7, 8])
         save()
@@ -246,6 +248,6 @@ def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> Non
         joins.heard(WAITING[1], [7])
         save()
     with closing(Store(tmp_path, "p")) as store:
-        joins = Joins(store)
+        joins = PendingDocuments(store)
         assert joins.answered(answers(1, [BATCHES[0]]), 0) == [(WAITING[0], {})]
         assert joins.heard(WAITING[1], [8])

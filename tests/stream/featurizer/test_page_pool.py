@@ -15,8 +15,8 @@ from neardup.log.memory import MemoryRecord
 from neardup.messages.pages import write_page
 from neardup.sample import sample_crawl
 from neardup.signatures.signature import Signatures
-from neardup.stream.featurizer.page_pool import PIECE, Featurizing, Piece
-from neardup.stream.featurizer.shared_records import SLOT, Parcel, RawRecord, Shelf
+from neardup.stream.featurizer.page_pool import PIECE, FeaturizedChunk, PagePool
+from neardup.stream.featurizer.shared_records import SLOT, RawRecord, RecordBatch, SharedSlots
 
 COUNT = 3 * PIECE + 5
 
@@ -44,10 +44,10 @@ def records() -> list[MemoryRecord]:
     )
 )
 def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -> None:
-    assert list(Parcel.of(records, None).unpacked(None)) == records
-    shelf = Shelf.make()
+    assert list(RecordBatch.of(records, None).unpacked(None)) == records
+    shelf = SharedSlots.make()
     if shelf is not None:
-        parcel = Parcel.of(records, shelf)
+        parcel = RecordBatch.of(records, shelf)
         assert (parcel.slot is not None, parcel.values) == (True, b"")
         assert list(parcel.unpacked(shelf)) == records
         shelf.close()
@@ -55,30 +55,30 @@ def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
 def test_what_has_no_place_on_the_shelf_travels_with_the_parcel() -> None:
-    shelf = Shelf.make()
+    shelf = SharedSlots.make()
     assert shelf is not None
     large = RawRecord("pages", 0, 0, 0, None, bytes(SLOT + 1), ())
     small = large._replace(value=b"page")
-    parcels = [Parcel.of([each], shelf) for each in (large, *[small] * 100)]
+    parcels = [RecordBatch.of([each], shelf) for each in (large, *[small] * 100)]
     in_slots = [parcel.slot for parcel in parcels if parcel.slot is not None]
     assert parcels[0].slot is None
     assert 0 < len(in_slots) == len(set(in_slots)) < 100
     assert [list(parcel.unpacked(shelf)) for parcel in parcels] == [[large], *[[small]] * 100]
     shelf.clear(in_slots[7])
-    assert Parcel.of([small], shelf).slot == in_slots[7]
+    assert RecordBatch.of([small], shelf).slot == in_slots[7]
     shelf.close()
 
 
 @pytest.fixture(scope="module")
-def pooled(records: list[MemoryRecord]) -> Iterator[list[Piece]]:
-    featurizing = Featurizing(Signatures(), simulated_model(), processes=2)
+def pooled(records: list[MemoryRecord]) -> Iterator[list[FeaturizedChunk]]:
+    featurizing = PagePool(Signatures(), simulated_model(), processes=2)
     featurizing.start()
     yield [piece for lot in featurizing.lots(records, COUNT) for piece in lot.pieces]
     featurizing.close()
 
 
-def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], pooled: list[Piece]) -> None:
-    alone = Featurizing(Signatures(), simulated_model()).piece(records)
+def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], pooled: list[FeaturizedChunk]) -> None:
+    alone = PagePool(Signatures(), simulated_model()).piece(records)
     assert [url for piece in pooled for url in piece.documents["url"]] == alone.documents["url"]
     for column in ("id", "fingerprint", "checksums", "sketch", "words"):
         together = np.concatenate([piece.documents[column] for piece in pooled])
@@ -90,7 +90,7 @@ def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], 
     assert [page for piece in pooled for page in piece.skipped] == alone.skipped
 
 
-def test_what_is_no_page_is_named_by_its_place(pooled: list[Piece]) -> None:
+def test_what_is_no_page_is_named_by_its_place(pooled: list[FeaturizedChunk]) -> None:
     rejected = [each for piece in pooled for each in piece.rejected]
     assert [(number, error.reason) for number, error in rejected] == [
         (PIECE + 3, "invalid-page"),
@@ -100,14 +100,14 @@ def test_what_is_no_page_is_named_by_its_place(pooled: list[Piece]) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[MemoryRecord], processes: int) -> None:
-    featurizing = Featurizing(Signatures(), None, processes)
+    featurizing = PagePool(Signatures(), None, processes)
     featurizing.start()
     most = PIECE + 5
     lots = list(featurizing.lots(records, most))
     featurizing.close()
     assert [record for lot in lots for record in lot.records] == records
     assert [len(lot.records) for lot in lots] == [*[most] * (COUNT // most), COUNT % most]
-    alone = Featurizing(Signatures(), None)
+    alone = PagePool(Signatures(), None)
     for lot in lots:
         whole = alone.piece(lot.records)
         assert [url for piece in lot.pieces for url in piece.documents["url"]] == whole.documents["url"]
@@ -115,7 +115,7 @@ def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[Memo
 
 
 def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
-    featurizing = Featurizing(Signatures(), None, processes=2)
+    featurizing = PagePool(Signatures(), None, processes=2)
     [(_, [piece])] = featurizing.lots(records[:PIECE], PIECE)
     assert featurizing._pool is None
     assert piece.levels is None
@@ -123,7 +123,7 @@ def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
 
 
 def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> None:
-    featurizing = Featurizing(Signatures(), None, processes=2)
+    featurizing = PagePool(Signatures(), None, processes=2)
     [(_, pieces)] = featurizing.lots(records, COUNT)
     assert len(pieces) == 1  # made here, all at once
     featurizing.start()
@@ -133,7 +133,7 @@ def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> Non
 
 
 def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[MemoryRecord]) -> None:
-    featurizing = Featurizing(Signatures(), None, processes=2)
+    featurizing = PagePool(Signatures(), None, processes=2)
     assert featurizing._pool_for(COUNT) is None
     assert featurizing._pool is not None
     started = list(featurizing._pool._processes)
@@ -152,7 +152,7 @@ def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[M
 def test_without_processes_pages_are_made_on_the_spot(
     records: list[MemoryRecord], caplog: pytest.LogCaptureFixture
 ) -> None:
-    featurizing = Featurizing(Signatures(), None, processes=2)
+    featurizing = PagePool(Signatures(), None, processes=2)
     assert featurizing._pool_for(COUNT) is None
     assert featurizing._pool is not None
     for process in featurizing._pool._processes:
@@ -166,6 +166,6 @@ def test_without_processes_pages_are_made_on_the_spot(
 
 
 def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:
-    [(_, [piece])] = Featurizing(Signatures(), simulated_model()).lots(records[-1:], 1)
+    [(_, [piece])] = PagePool(Signatures(), simulated_model()).lots(records[-1:], 1)
     assert piece.bands.shape == (0, 18)
     assert len(piece.documents["url"]) == 0

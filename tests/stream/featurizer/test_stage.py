@@ -28,9 +28,9 @@ from neardup.messages.wire import decode_any
 from neardup.runtime.stage import Waves
 from neardup.settings import Settings
 from neardup.signatures.packed_sketch import pack_sketch
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.stream.featurizer import stage as featurizer
-from neardup.stream.featurizer.page_pool import Featurizing, Lot
+from neardup.stream.featurizer.page_pool import Chunk, PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.types import BatchId, Document, SkippedPage
 from tests.support.documents import outputs_to, page, plain, text_of
@@ -45,25 +45,23 @@ SHORT = page(50, ["one", "two"])
 BAD = page(51, b'{"url": 7}')
 
 
-class InSmallPieces(Featurizing):
+class InSmallPieces(PagePool):
     """As if other processes had made them, seven records each."""
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
         for lot in super().lots(records, most):
             starts = range(0, len(lot.records), 7)
-            yield Lot(lot.records, [self.piece(lot.records[start : start + 7], start) for start in starts])
+            yield Chunk(lot.records, [self.piece(lot.records[start : start + 7], start) for start in starts])
 
 
-def made(
-    settings: Settings = SETTINGS, model: FlipModel | None = None, kind: type[Featurizing] = Featurizing
-) -> Featurizer:
-    featurizing = kind(Signatures(Choices.of(settings)), model)
+def made(settings: Settings = SETTINGS, model: FlipModel | None = None, kind: type[PagePool] = PagePool) -> Featurizer:
+    featurizing = kind(Signatures(SignatureOptions.of(settings)), model)
     return Featurizer(featurizing=featurizing, plan=plan_of(settings), topics=TOPICS, owners=OWNERS)
 
 
 def registered(waves: Waves) -> list[tuple[int, Registrations]]:
     """(owner, what it is told), in order."""
-    partitions, m = plan_of(SETTINGS).partitions, Choices.of(SETTINGS).m
+    partitions, m = plan_of(SETTINGS).partitions, SignatureOptions.of(SETTINGS).m
     got = []
     for output in outputs_to(waves, TOPICS.inbox):
         kind, body = decode_any(output.value, ("registrations", "skipped"))
@@ -119,7 +117,7 @@ def test_every_document_is_registered_once_with_the_owner_of_its_fingerprint() -
 
 
 def test_a_document_has_the_signatures_of_its_page() -> None:
-    signatures = Signatures(Choices.of(SETTINGS))
+    signatures = Signatures(SignatureOptions.of(SETTINGS))
     made_of = {each.id: each for each in documents(made().process(PAGES))}
     for record in PAGES:
         expected = signatures.of(read_page(record))
@@ -158,7 +156,7 @@ def test_every_table_is_asked_once_about_every_document_and_the_buckets_about_al
     plan, routing = plan_of(SETTINGS), Routing(plan_of(SETTINGS))
     signatures = {}
     for record in PAGES:
-        signature = Signatures(Choices.of(SETTINGS)).of(read_page(record))
+        signature = Signatures(SignatureOptions.of(SETTINGS)).of(read_page(record))
         assert signature.fingerprint is not None
         assert signature.sketches is not None
         signatures[signature.fingerprint.value] = signature.sketches
@@ -185,7 +183,7 @@ def test_the_probabilistic_search_is_told_how_strongly_each_bit_was_decided() ->
     [probes] = probed(made(settings, model).process(PAGES), settings).values()
     assert probes.levels is not None
     for record, fingerprint, levels in zip(PAGES, probes.fingerprints.tolist(), probes.levels, strict=True):
-        signature = Signatures(Choices.of(settings)).of(read_page(record))
+        signature = Signatures(SignatureOptions.of(settings)).of(read_page(record))
         assert signature.fingerprint is not None
         weights = {bit: int(weight) for bit, weight in enumerate(signature.fingerprint.weights)}
         assert all((fingerprint >> bit & 1) == (weight > 0) for bit, weight in weights.items() if weight)
@@ -242,7 +240,7 @@ def mixed(count: int) -> list[MemoryRecord]:
 @pytest.mark.parametrize("count", [1, 20, 110])
 def test_records_in_one_piece_and_in_many_make_the_same_bytes(count: int, settings: Settings) -> None:
     some, model = mixed(count), simulated_model() if settings is PROBABILISTIC else None
-    expected, got = (made(settings, model, kind).process(some) for kind in (Featurizing, InSmallPieces))
+    expected, got = (made(settings, model, kind).process(some) for kind in (PagePool, InSmallPieces))
     assert got.waves == expected.waves
     assert [rejection.record for rejection in got.rejected] == [rejection.record for rejection in expected.rejected]
 

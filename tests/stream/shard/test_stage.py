@@ -22,8 +22,8 @@ from neardup.messages.registrations import read_registrations
 from neardup.messages.topics import Topics
 from neardup.runtime.stage import Waves
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
-from neardup.stream.featurizer.page_pool import Featurizing
+from neardup.signatures.signature import SignatureOptions, Signatures
+from neardup.stream.featurizer.page_pool import PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.stream.shard import stage as shard_module
 from neardup.stream.shard.stage import Shard
@@ -201,8 +201,8 @@ def test_with_all_flips_the_probabilistic_search_finds_every_pair(
 def test_done_is_said_exactly_where_registrations_expect_it(tmp_path: Path) -> None:
     settings = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=2, bands="3x4", band_slice_bits=1)
     plan, topics = plan_of(settings), Topics.under("t")
-    choices = Choices.of(settings)
-    featurizing = Featurizing(Signatures(choices), None)
+    choices = SignatureOptions.of(settings)
+    featurizing = PagePool(Signatures(choices), None)
     featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=topics, owners=OWNERS)
     pages = [page(offset, text_of(offset)) for offset in range(24)]
     expected, done = set(), set()

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.lsm.array_pool import Spares
+from neardup.index.lsm.array_pool import ArrayPool
 from neardup.index.lsm.key_directory import KeyDirectory
 from neardup.index.lsm.lookup import Found
 from neardup.index.slices.merge import HASTE
@@ -15,7 +15,7 @@ class PairRun:
     """Pairs in order of key, then fingerprint, no two the same, with a directory on the keys' leading bits."""
 
     def __init__(
-        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int, spares: Spares | None = None
+        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int, spares: ArrayPool | None = None
     ) -> None:
         """`extend` over all keys before the first probe."""
         self.keys, self.fingerprints, self.epoch = keys, fingerprints, epoch
@@ -80,7 +80,7 @@ class PairRun:
 class PairMerge:
     """Two runs of an epoch become one: merged and entered into the directory in one go, a bounded number a batch."""
 
-    def __init__(self, older: PairRun, newer: PairRun, spares: Spares) -> None:
+    def __init__(self, older: PairRun, newer: PairRun, spares: ArrayPool) -> None:
         self.older, self.newer = older, newer
         total = older.size + newer.size
         keys, fingerprints = (spares.array(total, np.uint64) for _ in range(2))

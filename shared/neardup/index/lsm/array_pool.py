@@ -38,7 +38,7 @@ class _Mapping:
         return given
 
 
-class Spares:
+class ArrayPool:
     """Not thread-safe. An array's memory comes back here when nobody refers to the array or a part of it any more.
 
     That may be in another thread, which has written a snapshot: it only appends to what is idle.

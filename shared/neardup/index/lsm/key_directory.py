@@ -8,7 +8,7 @@ four bytes each, a quarter as many values, a probe takes half as long again.
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.lsm.array_pool import Spares
+from neardup.index.lsm.array_pool import ArrayPool
 from neardup.kernels.index.locating import extend_directory
 
 _LEAST_BITS = 4  # fewer have one word, as none have
@@ -23,7 +23,7 @@ class KeyDirectory:
         self._filled = 0
 
     @classmethod
-    def empty(cls, size: int, skip: int, leading: int = 64, spares: Spares | None = None) -> "KeyDirectory":
+    def empty(cls, size: int, skip: int, leading: int = 64, spares: ArrayPool | None = None) -> "KeyDirectory":
         """For that many keys, asked for `leading` bits or more: `extend` over all of them before it is used."""
         # A value or two a key: at most 2 bytes.
         bits = min(size.bit_length(), leading - skip)

@@ -7,7 +7,7 @@ merge goes forward a little with every batch. Runs of different epochs are never
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
-from neardup.index.lsm.array_pool import Spares
+from neardup.index.lsm.array_pool import ArrayPool
 from neardup.index.lsm.counts import TableCounts
 
 EPOCHS: Final = 8
@@ -59,11 +59,13 @@ class Levels(Generic[_Run]):
     Merges and expired entries are added to `counts`.
     """
 
-    def __init__(self, merge: Callable[[_Run, _Run, Spares], Merging[_Run]], ratio: int, counts: TableCounts) -> None:
+    def __init__(
+        self, merge: Callable[[_Run, _Run, ArrayPool], Merging[_Run]], ratio: int, counts: TableCounts
+    ) -> None:
         self.runs: list[_Run] = []
         self._merge, self._ratio, self._counts = merge, ratio, counts
         self._merges: list[Merging[_Run]] = []
-        self._spares = Spares()
+        self._spares = ArrayPool()
 
     @property
     def merging_nbytes(self) -> int:

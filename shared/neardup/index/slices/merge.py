@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.lsm.array_pool import Spares
-from neardup.index.slices.runs import Builder, Run
+from neardup.index.lsm.array_pool import ArrayPool
+from neardup.index.slices.runs import Builder, SortedRun
 from neardup.kernels.common.merging import merge_step
 
-MakeBuilder = Callable[[NDArray[np.uint64], int, Spares], Builder]
+MakeBuilder = Callable[[NDArray[np.uint64], int, ArrayPool], Builder]
 """(keys in order, epoch, memory) -> builder of the run."""
 
 HASTE: Final = 1.25
@@ -24,7 +24,7 @@ HASTE: Final = 1.25
 class Merge:
     """`advance` until it returns the new run."""
 
-    def __init__(self, older: Run, newer: Run, spares: Spares, make_builder: MakeBuilder) -> None:
+    def __init__(self, older: SortedRun, newer: SortedRun, spares: ArrayPool, make_builder: MakeBuilder) -> None:
         self.older, self.newer = older, newer
         self._make_builder, self._spares = make_builder, spares
         self._inputs = [_Reader(older, spares), _Reader(newer, spares)]
@@ -40,7 +40,7 @@ class Merge:
         built = 0 if self._builder is None else self._builder.nbytes
         return int(self._out.nbytes) + sum(reader.nbytes for reader in self._inputs) + built
 
-    def advance(self, inserted: int) -> Run | None:
+    def advance(self, inserted: int) -> SortedRun | None:
         """Do the share of work that `inserted` new keys call for; the run when it is ready."""
         budget = int(self._pace * inserted) + 1
         for reader in self._inputs:
@@ -62,7 +62,7 @@ class Merge:
 class _Reader:
     """The keys of a run; those of a compressed one are decoded step by step."""
 
-    def __init__(self, run: Run, spares: Spares) -> None:
+    def __init__(self, run: SortedRun, spares: ArrayPool) -> None:
         self._run = run
         plain = getattr(run, "keys", None)
         self._done = 0 if plain is None else run.size

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.lsm.array_pool import Spares
+from neardup.index.lsm.array_pool import ArrayPool
 from neardup.index.lsm.key_directory import KeyDirectory
 from neardup.index.lsm.lookup import Found, Lookup
 from neardup.kernels.index.probing import extend_filter, probe_filtered, probe_sorted
@@ -20,7 +20,7 @@ FILTER_SPACING: Final = 3
 LEAST_FILTERED: Final = 1 << 12
 
 
-class Run(Protocol):
+class SortedRun(Protocol):
     """What the slice asks of a run."""
 
     epoch: int
@@ -53,7 +53,7 @@ class Builder(Protocol):
     def step(self, budget: int) -> bool:
         """Take at most `budget` keys further; True when the run is ready."""
 
-    def run(self) -> Run:
+    def run(self) -> SortedRun:
         """The run, once `step` said True."""
 
 
@@ -126,7 +126,7 @@ class PlainBuilder:
         leading: int,
         epoch: int,
         spacing: int = FILTER_SPACING,
-        spares: Spares | None = None,
+        spares: ArrayPool | None = None,
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._directory = KeyDirectory.empty(keys.size, skip, leading, spares)

@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.lsm.array_pool import Spares
+from neardup.index.lsm.array_pool import ArrayPool
 from neardup.index.lsm.counts import TableCounts
 from neardup.index.lsm.levels import RATIO, Levels, epoch_of
 from neardup.index.lsm.lookup import DEFAULT_CAP, Found, Lookup, Matches
 from neardup.index.plan.table import BITS, Table
 from neardup.index.slices.codecs import Codec, make_builder
 from neardup.index.slices.merge import Merge
-from neardup.index.slices.runs import Builder, Run
+from neardup.index.slices.runs import Builder, SortedRun
 from neardup.index.slices.tail import Tail
 from neardup.kernels.index.scanning import mark_known
 
@@ -49,7 +49,7 @@ class Slice:
         self.settings = settings or SliceSettings()
         self.counts = TableCounts()
         self.epoch = 0
-        self._levels: Levels[Run] = Levels(self._merge, self.settings.ratio, self.counts)
+        self._levels: Levels[SortedRun] = Levels(self._merge, self.settings.ratio, self.counts)
         self._tail = Tail(self.settings.tail, table.mask)
         self._found = Found()
 
@@ -58,7 +58,7 @@ class Slice:
         return sum(run.size for run in self.runs) + len(self._tail)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[SortedRun]:
         """Oldest first."""
         return self._levels.runs
 
@@ -142,7 +142,7 @@ class Slice:
         self._flush()
         self._levels.settle()
 
-    def restore(self, runs: Iterable[Run], tail: NDArray[np.uint64], epoch: int) -> None:
+    def restore(self, runs: Iterable[SortedRun], tail: NDArray[np.uint64], epoch: int) -> None:
         """Take over the state that a snapshot kept, oldest run first."""
         self.epoch = epoch
         self._tail.clear()
@@ -207,20 +207,20 @@ class Slice:
     def _add_run(self, keys: NDArray[np.uint64]) -> None:
         self._levels.add(self._built(keys, self.epoch))
 
-    def _built(self, keys: NDArray[np.uint64], epoch: int) -> Run:
+    def _built(self, keys: NDArray[np.uint64], epoch: int) -> SortedRun:
         builder = self._builder(keys, epoch)
         while not builder.step(1 << 62):
             pass
         return builder.run()
 
-    def _builder(self, keys: NDArray[np.uint64], epoch: int, spares: Spares | None = None) -> Builder:
+    def _builder(self, keys: NDArray[np.uint64], epoch: int, spares: ArrayPool | None = None) -> Builder:
         codec = self.settings.codec if keys.size >= self.settings.compress_from else Codec.PLAIN
         return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch, spares=spares)
 
-    def _merge(self, older: Run, newer: Run, spares: Spares) -> Merge:
+    def _merge(self, older: SortedRun, newer: SortedRun, spares: ArrayPool) -> Merge:
         return Merge(older, newer, spares, self._builder)
 
-    def _without(self, run: Run, key: np.uint64) -> Run | None:
+    def _without(self, run: SortedRun, key: np.uint64) -> SortedRun | None:
         """The run without that key; None when it does not have it."""
         keys = run.read(0, run.size)
         at = int(np.searchsorted(keys, key))

@@ -17,7 +17,7 @@ from neardup.kernels.offline.leading import both_ways, components, lead
 from neardup.offline.clusters.copies import Copies
 from neardup.offline.clusters.edges import Edges
 from neardup.offline.clusters.groups import first_of_each, sizes
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 
 TRANSITIVE: Final = "transitive"
@@ -38,7 +38,7 @@ class Before(NamedTuple):
 
 
 def find_clusters(
-    documents: Gathered, copies: Copies, edges: Edges, options: Options, before: Before | None = None
+    documents: ColumnStore, copies: Copies, edges: Edges, options: Options, before: Before | None = None
 ) -> Leaders:
     """Lead all rows, copies as their kept row. With `before`, only what is connected with a touched row is led anew."""
     connected = components(len(documents), edges.a, edges.b)
@@ -51,7 +51,7 @@ def find_clusters(
 
 
 def _led(
-    documents: Gathered,
+    documents: ColumnStore,
     edges: Edges,
     connected: NDArray[np.uint32],
     threshold: float,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.offline.leading import components, first_same
 from neardup.offline.clusters.groups import first_of_each
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.util.parallel import CORES
 from neardup.util.scratch import SALT
 
@@ -31,7 +31,7 @@ class Copies(NamedTuple):
     comparable: NDArray[np.bool_]
 
 
-def find_copies(documents: Gathered) -> Copies:
+def find_copies(documents: ColumnStore) -> Copies:
     """Group all rows."""
     with ThreadPoolExecutor(CORES) as pool:
         links = list(pool.map(lambda level: _links(documents.checksums[:, level]), range(LEVELS)))

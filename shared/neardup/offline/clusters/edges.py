@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.offline.postings import merge_counted
 from neardup.kernels.offline.verifying import likenesses
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import Pairs
 from neardup.offline.pairs.postings import merged
@@ -44,7 +44,7 @@ class Contained(NamedTuple):
 
 
 def find_edges(
-    documents: Gathered,
+    documents: ColumnStore,
     sources: Sequence[tuple[str, Pairs]],
     options: Options,
     progress: Callable[[int, int], None] = lambda done, of: None,
@@ -87,7 +87,7 @@ class _Verified(NamedTuple):
     pairs: int
 
 
-def _verify(documents: Gathered, sources: _Sources, options: Options) -> _Verified:
+def _verify(documents: ColumnStore, sources: _Sources, options: Options) -> _Verified:
     keys = [pairs.a.astype(np.uint64) << np.uint64(32) | pairs.b for _, pairs in sources]
     marked = [(own, np.full(own.size, 1 << number, np.uint32)) for number, own in enumerate(keys)]
     # Each source brings a pair once: its marks, added up, are a set of bits.

@@ -19,7 +19,7 @@ from neardup.matching.match import RELATIONS
 from neardup.offline.clusters.copies import LEVELS, Copies, levels
 from neardup.offline.clusters.edges import Contained
 from neardup.offline.clusters.groups import first_of_each, sizes
-from neardup.offline.corpus.columns import UNIQUE, Gathered
+from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.corpus.known_ids import names_of
 from neardup.types import Relation
 
@@ -49,7 +49,7 @@ class Overturned(NamedTuple):
     target: NDArray[np.int64]
 
 
-def relations_to(documents: Gathered, copies: Copies, rows: NDArray[Any], firsts: NDArray[Any]) -> NDArray[np.int8]:
+def relations_to(documents: ColumnStore, copies: Copies, rows: NDArray[Any], firsts: NDArray[Any]) -> NDArray[np.int8]:
     """How documents of a cluster relate to its first one, as places in RELATIONS; to itself it is identical."""
     found = levels(documents.checksums[rows], documents.checksums[firsts])
     found[found == LEVELS] = NEAR
@@ -59,7 +59,7 @@ def relations_to(documents: Gathered, copies: Copies, rows: NDArray[Any], firsts
 
 
 def find_overturned(
-    documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
+    documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
 ) -> Overturned:
     """Duplicates of the first document of their cluster; and of those alone, what an earlier document contains."""
     first = first_of_each(cluster, documents.order)
@@ -81,7 +81,7 @@ def find_overturned(
     )
 
 
-def revised(documents: Gathered, found: Overturned, before: Said | None) -> Said:
+def revised(documents: ColumnStore, found: Overturned, before: Said | None) -> Said:
     """What is said now, after what was said in the run before."""
     rows = len(documents)
     relation, target = np.full(rows, UNIQUE, np.int8), np.full(rows, NOWHERE)
@@ -96,7 +96,7 @@ def revised(documents: Gathered, found: Overturned, before: Said | None) -> Said
     return Said(said, now[said], now_target[said], revision[said])
 
 
-def said_in(path: Path, documents: Gathered) -> Said | None:
+def said_in(path: Path, documents: ColumnStore) -> Said | None:
     """What a file of results says, of the documents that are there; None without one. Raises CorruptState."""
     if not path.exists():
         return None
@@ -115,7 +115,7 @@ def said_in(path: Path, documents: Gathered) -> Said | None:
     return Said(row[there], relation[there], target[there], revision[there])
 
 
-def _rows_of(documents: Gathered, names: Sequence[str | None]) -> NDArray[np.int64]:
+def _rows_of(documents: ColumnStore, names: Sequence[str | None]) -> NDArray[np.int64]:
     """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
     if not len(documents) or not names:
         return np.full(len(names), NOWHERE)

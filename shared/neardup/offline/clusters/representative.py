@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.offline.clusters.groups import first_of_each, sizes
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 
 
-def representatives(documents: Gathered, cluster: NDArray[np.uint32], rule: str) -> NDArray[np.uint32]:
+def representatives(documents: ColumnStore, cluster: NDArray[np.uint32], rule: str) -> NDArray[np.uint32]:
     """For each row the one that stands for its cluster."""
     if rule == "first":
         return first_of_each(cluster, documents.order)
@@ -30,6 +30,6 @@ def representatives(documents: Gathered, cluster: NDArray[np.uint32], rule: str)
     return first_of_each(cluster, _ordered_by(documents, key))
 
 
-def _ordered_by(documents: Gathered, key: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ordered_by(documents: ColumnStore, key: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows by this, and among equals as all pages are."""
     return documents.order[np.argsort(key[documents.order], kind="stable")]

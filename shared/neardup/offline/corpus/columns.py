@@ -68,7 +68,7 @@ class Manifest:
         }
 
 
-class Gathered:
+class ColumnStore:
     """The columns in a directory, as of its opening. Raises StateError if what lies there cannot be used.
 
     `id` (n, 3), `fingerprint`, `checksums` (n, 3 levels, 2 words), `size`; `relation` (a place in RELATIONS, or UNIQUE)
@@ -160,14 +160,14 @@ def gather(
     directory: Path,
     progress: Callable[[int, int], None] = lambda done, of: None,
     forgotten: Forgotten = NOTHING,
-) -> Gathered:
+) -> ColumnStore:
     """Take what is new in the corpus into the directory; known documents are passed over, and those forgotten.
 
     What was gathered before it was forgotten stays. Raises WrongState when a file has another signature version than
     the ones before. `progress`: files done, of all.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    before = Gathered(directory)
+    before = ColumnStore(directory)
     taken = set(before.manifest.files)
     new = [file for file in corpus.files() if file not in taken]
     if not new:
@@ -185,7 +185,7 @@ def gather(
                 appending.add(with_sketches(_without_known(_without(batch, left_out), known), left))
             progress(number + 1, len(new))
         appending.finish(signature, (*before.manifest.files, *new))
-    return Gathered(directory)
+    return ColumnStore(directory)
 
 
 class _Appending:

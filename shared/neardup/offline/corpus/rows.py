@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.corpus.known_ids import names_of
 
 UNKNOWN: Final = -1
@@ -15,7 +15,7 @@ UNKNOWN: Final = -1
 class Rows:
     """Finds rows by id; takes 32 bytes a document."""
 
-    def __init__(self, documents: Gathered) -> None:
+    def __init__(self, documents: ColumnStore) -> None:
         names = names_of(documents.id)
         self._order = np.argsort(names)
         self._names = names[self._order]

@@ -34,7 +34,7 @@ class CountedPairs(NamedTuple):
     counts: NDArray[np.uint32]
 
 
-class Run(Protocol):
+class CountedRun(Protocol):
     """Counted pairs, in memory or not."""
 
     size: int
@@ -55,7 +55,7 @@ class RunBuffer:
     def __init__(self, memory_bytes: int, least: int, row_bits: int, directory: Path) -> None:
         self.pairs = np.empty(max(memory_bytes // _BYTES_A_PAIR, least), np.uint64)
         self.filled = 0
-        self.runs: list[Run] = []
+        self.runs: list[CountedRun] = []
         self._spare = np.empty_like(self.pairs)
         self._row_bits, self._directory = row_bits, directory
 
@@ -75,7 +75,7 @@ class RunBuffer:
         self.runs.append(_Spilled(self._directory / str(len(self.runs)), self._counted()))
         self.filled = 0
 
-    def finish(self) -> list[Run]:
+    def finish(self) -> list[CountedRun]:
         """All runs, the last one in memory. The buffer cannot be used any more."""
         if self.filled:
             self.runs.append(_Held(*self._counted()))
@@ -124,7 +124,12 @@ class _Spilled:
 
 
 def merge_runs(
-    runs: Sequence[Run], row_bits: int, score: Score, memory_bytes: int, pool: ThreadPoolExecutor, into: CollectedPairs
+    runs: Sequence[CountedRun],
+    row_bits: int,
+    score: Score,
+    memory_bytes: int,
+    pool: ThreadPoolExecutor,
+    into: CollectedPairs,
 ) -> None:
     """Hand on the pairs of all runs that the score wants, in order, each once."""
     cuts = _cuts(runs, memory_bytes)
@@ -146,7 +151,7 @@ def merge_runs(
         into.add(*found)
 
 
-def _cuts(runs: Sequence[Run], memory_bytes: int) -> list[int]:
+def _cuts(runs: Sequence[CountedRun], memory_bytes: int) -> list[int]:
     """Where the ranges begin that are merged at once: one for each core, or as many as memory wants."""
     total = sum(run.size for run in runs)
     if not total:

@@ -22,7 +22,7 @@ from neardup.index.plan.design import longest_leading
 from neardup.index.plan.table import BITS
 from neardup.index.psm.flip_model import simulated_model
 from neardup.index.psm.search import Psm
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.counted_runs import RunBuffer, merge_runs
 from neardup.offline.pairs.pair_files import collecting
@@ -48,7 +48,7 @@ class HammingSource:
 
     def pairs(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 
 
 class Pairs(NamedTuple):
@@ -36,7 +36,7 @@ class PairSource(Protocol):
 
     def pairs(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],

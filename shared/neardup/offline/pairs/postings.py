@@ -25,7 +25,7 @@ from neardup.errors import CorruptState, WrongState
 from neardup.kernels.common.merging import merge_step
 from neardup.kernels.common.radix import sort_words
 from neardup.kernels.offline.postings import PARTITIONS, count_partitions, divide, find
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.util.durable import write_text
 from neardup.util.parallel import CORES
 
@@ -44,11 +44,11 @@ class Keys(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-KeysOf = Callable[[Gathered, NDArray[np.int64]], Keys]
+KeysOf = Callable[[ColumnStore, NDArray[np.int64]], Keys]
 """(documents, rows) -> their keys. Best without the GIL: threads call it side by side."""
 
 
-class Run(NamedTuple):
+class PostingsRun(NamedTuple):
     """Postings in partitions, each sorted; `starts` says where each one starts, and where the last one ends."""
 
     words: NDArray[np.uint64]
@@ -68,7 +68,7 @@ class Postings:
     def __init__(self, directory: Path, about: str) -> None:
         self._directory, self._about = directory, about
         self.rows = self._checksum = 0
-        self._run = Run(np.empty(0, np.uint64), np.zeros(PARTITIONS + 1, np.int64))
+        self._run = PostingsRun(np.empty(0, np.uint64), np.zeros(PARTITIONS + 1, np.int64))
         self._load()
 
     def partition(self, number: int) -> NDArray[np.uint64]:
@@ -83,7 +83,7 @@ class Postings:
     @contextmanager
     def taking_in(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         keys_of: KeysOf,
         most_keys: NDArray[np.int64],
@@ -119,7 +119,7 @@ class Postings:
         for path in spilled:
             path.unlink()
         before = self._run
-        self._run = runs[0] if alone else Run(_mapped(beside, int(starts[-1])), starts)
+        self._run = runs[0] if alone else PostingsRun(_mapped(beside, int(starts[-1])), starts)
         del new, runs
         try:
             with ThreadPoolExecutor(1) as pool:
@@ -133,15 +133,15 @@ class Postings:
 
     def _new_runs(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         keys_of: KeysOf,
         most_keys: NDArray[np.int64],
         memory_bytes: int,
         pool: ThreadPoolExecutor,
-    ) -> tuple[list[Run], list[Path]]:
+    ) -> tuple[list[PostingsRun], list[Path]]:
         """The new rows, as many at once as fit; if that is not all, in these files."""
-        runs: list[Run] = []
+        runs: list[PostingsRun] = []
         spilled: list[Path] = []
         chunks = list(_chunks(most_keys, self.rows, memory_bytes // 32))
         for number, (first, last) in enumerate(chunks):
@@ -149,7 +149,7 @@ class Postings:
             if len(chunks) > 1:
                 spilled.append(self._directory / f"{_PART}{number}")
                 run.words.tofile(spilled[-1])
-                run = Run(_mapped(spilled[-1], run.words.size), run.starts)
+                run = PostingsRun(_mapped(spilled[-1], run.words.size), run.starts)
             runs.append(run)
         return runs, spilled
 
@@ -185,7 +185,7 @@ class Postings:
             self._load()
             return
         self.rows, self._checksum = rows, checksum
-        self._run = Run(_mapped(data, int(starts[-1])), starts)
+        self._run = PostingsRun(_mapped(data, int(starts[-1])), starts)
 
     def _verify(self) -> None:
         """Once a pass, which reads all of it anyway. Raises CorruptState."""
@@ -215,7 +215,7 @@ def _chunks(most_keys: NDArray[np.int64], first: int, most: int) -> Iterator[tup
         first = last
 
 
-def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool: ThreadPoolExecutor) -> Run:
+def _sorted(documents: ColumnStore, rows: NDArray[np.int64], keys_of: KeysOf, pool: ThreadPoolExecutor) -> PostingsRun:
     """The postings of these rows."""
     blocks = [rows[start : start + BLOCK] for start in range(0, rows.size, BLOCK)]
     keyed = list(pool.map(partial(keys_of, documents), blocks))
@@ -223,7 +223,7 @@ def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool:
     starts = np.array(list(accumulate(counts.sum(axis=0).tolist(), initial=0)), np.int64)
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts
     words = np.empty(starts[-1], np.uint64)
-    run = Run(words, starts)
+    run = PostingsRun(words, starts)
 
     def divide_block(number: int) -> None:
         keys, sizes = keyed[number]
@@ -239,7 +239,7 @@ def _sorted(documents: Gathered, rows: NDArray[np.int64], keys_of: KeysOf, pool:
     return run
 
 
-def _write_merged(path: Path, runs: list[Run], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
+def _write_merged(path: Path, runs: list[PostingsRun], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
     """All runs as one, whose partitions start there; not yet durable."""
     with path.open("wb") as file:
 
@@ -265,7 +265,7 @@ def _make_durable(path: Path, words: NDArray[np.uint64], *, written: bool) -> in
     return zlib.crc32(data)
 
 
-def _merged_partition(runs: list[Run], number: int) -> NDArray[np.uint64]:
+def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64]:
     """One partition of all runs."""
 
     def two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:

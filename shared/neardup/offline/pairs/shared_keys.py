@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from neardup.kernels.offline.postings import PARTITIONS, TakingPart, expand
-from neardup.offline.pairs.counted_runs import Run, RunBuffer, Score, merge_runs
+from neardup.offline.pairs.counted_runs import CountedRun, RunBuffer, Score, merge_runs
 from neardup.offline.pairs.pair_files import collecting
 from neardup.offline.pairs.pair_source import Counted, Pairs
 from neardup.offline.pairs.postings import Postings
@@ -37,7 +37,7 @@ def pairs_sharing(
     shutil.rmtree(spilled, ignore_errors=True)
     ignored = np.zeros((CORES, 2), np.int64)
 
-    def collect(share: int) -> list[Run]:
+    def collect(share: int) -> list[CountedRun]:
         """The pairs of every so many partitions."""
         buffer = RunBuffer(memory_bytes // CORES, common, row_bits, spilled / str(share))
         for number in range(share, PARTITIONS, CORES):
@@ -60,7 +60,7 @@ def pairs_sharing(
         return buffer.finish()
 
     with ThreadPoolExecutor(CORES) as pool, collecting(directory) as found:
-        runs: list[Run] = []
+        runs: list[CountedRun] = []
         for done, some in enumerate(pool.map(collect, range(CORES))):
             runs += some
             progress(done + 1, CORES + 1)

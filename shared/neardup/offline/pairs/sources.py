@@ -19,7 +19,7 @@ from neardup.kernels.offline.sketch_keys import (
     spot_sizes,
     super_keys,
 )
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.counted_runs import Score
 from neardup.offline.pairs.hamming_sources import HammingSource, PsmSource
@@ -62,7 +62,7 @@ class KeySource(ABC):
 
     def pairs(
         self,
-        documents: Gathered,
+        documents: ColumnStore,
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
@@ -84,22 +84,22 @@ class KeySource(ABC):
             )
 
     @abstractmethod
-    def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
+    def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         """The keys of each row, one row after the other, and how many each has."""
 
     def _choices(self) -> str:
         """What the keys depend on beside the sketches."""
         return ""
 
-    def _most_keys(self, documents: Gathered) -> NDArray[np.int64]:
+    def _most_keys(self, documents: ColumnStore) -> NDArray[np.int64]:
         """How many keys each row has at most; if nothing better is known, one for each word of its sketch."""
         return np.diff(documents.starts)
 
-    def _needs(self, documents: Gathered) -> Needs | None:
+    def _needs(self, documents: ColumnStore) -> Needs | None:
         """None: one key, whatever else is known."""
         return None
 
-    def _taking_part(self, documents: Gathered, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
+    def _taking_part(self, documents: ColumnStore, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
         """Who takes part in which keys, and how many of its keys are beyond that: as the smaller one at each modulus,
         and with any.
 
@@ -129,7 +129,7 @@ class KeySource(ABC):
         beyond[needs.sizes[:, 0] == MOST] = MOST
         return TakingPart(reach, needs.exponents, needs.sizes, as_smaller), beyond
 
-    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
         return lambda pairs, counts: counts.astype(np.float32)
 
@@ -143,10 +143,10 @@ class ShingleSource(KeySource):
 
     name = "shingles"
 
-    def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
+    def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
-    def _needs(self, documents: Gathered) -> Needs:
+    def _needs(self, documents: ColumnStore) -> Needs:
         """With any: what a containment needs, where a resemblance needs no less, which is nearly everywhere. A small
         sample is of a small document, so that it is all of it: what is sampled less is larger.
 
@@ -166,7 +166,7 @@ class ShingleSource(KeySource):
         thresholds = self._options.thresholds
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
-    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         words, starts = documents.words, documents.starts
         return lambda pairs, counts: score_samples(
             words, starts, who.exponents, who.sizes, pairs, counts, beyond, *self._least, LEAST_SAMPLED
@@ -178,7 +178,7 @@ class SuperShingleSource(KeySource):
 
     name = "supers"
 
-    def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
+    def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         return Keys(*super_keys(documents.words, documents.starts, rows, self._options.super_size))
 
     def _choices(self) -> str:
@@ -190,7 +190,7 @@ class BandSource(KeySource):
 
     name = "bands"
 
-    def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
+    def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         bands = self._options.bands
         return Keys(*band_keys(documents.words, documents.starts, rows, bands.k, bands.s))
 
@@ -206,21 +206,21 @@ class SpotSource(KeySource):
 
     name = "spots"
 
-    def keys_of(self, documents: Gathered, rows: NDArray[np.int64]) -> Keys:
+    def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         return Keys(*spot_keys(documents.words, documents.starts, rows))
 
-    def _most_keys(self, documents: Gathered) -> NDArray[np.int64]:
+    def _most_keys(self, documents: ColumnStore) -> NDArray[np.int64]:
         """One for each occurrence, of which a word of the sketch may have many."""
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         return sizes
 
-    def _needs(self, documents: Gathered) -> Needs:
+    def _needs(self, documents: ColumnStore) -> Needs:
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         needed = np.ceil(self._options.spot_resemblance * sizes - _ROUNDING).astype(np.int64)
         at_most = np.minimum(sizes, MOST).astype(np.uint16)
         return Needs(needed, needed[:, None], np.zeros(sizes.size, np.uint8), at_most[:, None])
 
-    def _score(self, documents: Gathered, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
         sizes = spot_sizes(words, starts)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from neardup.errors import WrongState
-from neardup.offline.corpus.columns import Gathered, gather
+from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.corpus.forgetting import LeftOut
 from neardup.offline.layout import DOCUMENTS, documents_directory, work_directory
@@ -27,7 +27,7 @@ from neardup.offline.pairs.pair_source import PairSource
 from neardup.offline.passes import run_file
 from neardup.offline.passes.lock import LOCK, alone
 from neardup.offline.passes.phases import Progress
-from neardup.offline.passes.run import Run
+from neardup.offline.passes.run import PassRun
 from neardup.offline.report.files import write_report
 from neardup.offline.report.report import Phase, Report
 
@@ -54,9 +54,9 @@ def recluster(
         known = 0 if last is None else last.rows
         phases: list[Phase] = []
         gathered(directory).verify()
-        if last is not None and not Run.is_finished(work, last):
+        if last is not None and not PassRun.is_finished(work, last):
             known = last.first
-            phases = Run(directory, work, gathered(directory), last, options, sources, progress).go().phases
+            phases = PassRun(directory, work, gathered(directory), last, options, sources, progress).go().phases
         started, size = time.perf_counter(), _bytes_in(work / DOCUMENTS)
         forgotten = corpus.forgotten()
         documents = gather(corpus, work / DOCUMENTS, lambda done, of: progress("gather", done, of), forgotten)
@@ -64,7 +64,7 @@ def recluster(
         gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / DOCUMENTS) - size)
         this = run_file.next_run(last, documents.manifest)
         run_file.begin(work, options, this)
-        report = Run(directory, work, documents, this, options, sources, progress).go()
+        report = PassRun(directory, work, documents, this, options, sources, progress).go()
         phases += [gathering, *report.phases]
         seconds = time.perf_counter() - begun
         report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
@@ -100,12 +100,12 @@ def drop_forgotten(corpus: Corpus, directory: Path) -> None:
         start_anew(directory)
 
 
-def gathered(directory: Path) -> Gathered:
+def gathered(directory: Path) -> ColumnStore:
     """The documents that the last run in a directory worked on. Raises StateError."""
-    return Gathered(documents_directory(directory))
+    return ColumnStore(documents_directory(directory))
 
 
-def _check_signatures(documents: Gathered, options: Options) -> None:
+def _check_signatures(documents: ColumnStore, options: Options) -> None:
     found = documents.manifest.signature_version
     if len(documents) and found != options.signature_version:
         raise WrongState(

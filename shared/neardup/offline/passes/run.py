@@ -20,7 +20,7 @@ from neardup.offline.clusters.copies import Copies, find_copies
 from neardup.offline.clusters.edges import Contained, Edges, find_edges
 from neardup.offline.clusters.overturned import Said, find_overturned, revised, said_in
 from neardup.offline.clusters.representative import representatives
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import Pairs, PairSource
 from neardup.offline.passes.phases import Found, Phases, Progress, RunKey
@@ -38,14 +38,14 @@ RESULTS: Final = "results"
 INDEX: Final = "index"
 
 
-class Run:
+class PassRun:
     """Writes results to `directory`, and what the phases find to `work`. Raises StateError."""
 
     def __init__(
         self,
         directory: Path,
         work: Path,
-        documents: Gathered,
+        documents: ColumnStore,
         run: RunKey,
         options: Options,
         sources: Sequence[PairSource],

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from neardup.matching.rule import Thresholds
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.queries.index_reader import Entry
 from neardup.offline.queries.relation import liken
 from neardup.types import Relation
@@ -89,7 +89,7 @@ class ChangeSummary:
     hosts: list[ChangingHost]
 
 
-def history_of(documents: Gathered, entries: Sequence[Entry], thresholds: Thresholds) -> History:
+def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thresholds) -> History:
     """Of the documents of one url, in any order, one at least. Raises StateError."""
     ordered = sorted(entries, key=lambda each: (each.fetched, each.id))
     versions = [_version(ordered[0], None, None)]
@@ -100,7 +100,7 @@ def history_of(documents: Gathered, entries: Sequence[Entry], thresholds: Thresh
 
 
 def summarise(
-    documents: Gathered, entries: Iterable[Entry], thresholds: Thresholds, most_hosts: int = 10
+    documents: ColumnStore, entries: Iterable[Entry], thresholds: Thresholds, most_hosts: int = 10
 ) -> ChangeSummary:
     """Of all urls with several documents, their entries url by url. Takes memory by host, not by url."""
     by_change: Counter[str] = Counter()

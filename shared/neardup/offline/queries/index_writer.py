@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.clusters.copies import find_copies
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.corpus.rows import UNKNOWN, Rows
 from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, place_of, url_hash
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED
@@ -47,7 +47,7 @@ _INDEXES: Final = """
 """
 
 
-def build_index(results: Path, documents: Gathered | None = None) -> Path:
+def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
     """Make the index of the results in a directory, and put it in the place of the one before.
 
     With the gathered documents, it also says which row is whose: without them, there is no telling how two documents
@@ -88,7 +88,7 @@ def moment_of(fetched_at: str | None, timestamp: int) -> int:
 class _Standing:
     """Where each document stands among the gathered ones, if there are any."""
 
-    def __init__(self, documents: Gathered | None) -> None:
+    def __init__(self, documents: ColumnStore | None) -> None:
         self._documents = documents
         if documents is not None:
             self._rows, self._kept = Rows(documents), find_copies(documents).kept

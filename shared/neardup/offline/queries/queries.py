@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from neardup.errors import NotClustered
 from neardup.matching.rule import Thresholds
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.layout import documents_directory, source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.postings import Postings
@@ -23,7 +23,7 @@ from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, Entry, Index
 from neardup.offline.queries.relation import liken
 from neardup.offline.queries.similar import check_signatures, similar_rows
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices, Signatures
+from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Page, PageRef
 from neardup.util.formatting import rounded
 
@@ -36,13 +36,15 @@ class Place(NamedTuple):
     """Where the results of a pass are, and how to open its documents and postings. Opening may raise StateError."""
 
     results: Path
-    documents: Callable[[], Gathered]
+    documents: Callable[[], ColumnStore]
     postings: Callable[[], Postings]
 
     @classmethod
     def of(cls, directory: Path, options: Options) -> "Place":
         """That of `recluster` in a directory."""
-        return cls(directory, lambda: Gathered(documents_directory(directory)), lambda: _postings(directory, options))
+        return cls(
+            directory, lambda: ColumnStore(documents_directory(directory)), lambda: _postings(directory, options)
+        )
 
 
 class _Opened:
@@ -53,7 +55,7 @@ class _Opened:
         self._place = place
 
     @cached_property
-    def documents(self) -> Gathered:
+    def documents(self) -> ColumnStore:
         return self._place.documents()
 
     @cached_property
@@ -77,7 +79,7 @@ class Queries:
     def of(cls, directory: Path, settings: Settings) -> "Queries":
         """About the pass in a directory. Raises SettingsError; a directory with no pass in it is none yet."""
         place = Place.of(directory, Options.of(settings))
-        return cls(place, Signatures(Choices.of(settings)), Thresholds.of(settings))
+        return cls(place, Signatures(SignatureOptions.of(settings)), Thresholds.of(settings))
 
     def lookup(self, url: str, limit: int = MOST_URLS) -> Lookup | None:
         """What is known of a url, None if nothing is. `limit`: documents, urls of a cluster and containments told."""

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from neardup.errors import NotClustered, WrongState
 from neardup.matching.rule import Thresholds
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.queries.index_reader import HOW_TO_MAKE, Entry
 from neardup.signatures.packed_sketch import compare
 from neardup.types import Relation
@@ -19,7 +19,7 @@ class Likened(NamedTuple):
     resemblance: float | None
 
 
-def liken(documents: Gathered, a: Entry, b: Entry, thresholds: Thresholds) -> Likened:
+def liken(documents: ColumnStore, a: Entry, b: Entry, thresholds: Thresholds) -> Likened:
     """Compare two documents. Raises StateError if they are not among the gathered ones."""
     _check(documents, a)
     _check(documents, b)
@@ -33,7 +33,7 @@ def liken(documents: Gathered, a: Entry, b: Entry, thresholds: Thresholds) -> Li
     return Likened(Relation.NEAR if resemblance >= thresholds.resemblance else None, resemblance)
 
 
-def _check(documents: Gathered, entry: Entry) -> None:
+def _check(documents: ColumnStore, entry: Entry) -> None:
     if entry.row < 0:
         raise NotClustered(f"document {entry.document}: expected its sketch, the pass kept none; {HOW_TO_MAKE} locally")
     if entry.row >= len(documents) or documents.document(entry.row) != entry.id:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neardup.errors import NotClustered, WrongState
 from neardup.kernels.signatures.shingling import common
 from neardup.matching.rule import Thresholds, decide
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.pairs.postings import Postings
 from neardup.offline.queries.index_reader import HOW_TO_MAKE
 from neardup.signatures.packed_sketch import LEAST_SAMPLED, compare, pack_sketch, sample_values
@@ -55,7 +55,7 @@ class SimilarRows(NamedTuple):
 
 
 def similar_rows(
-    documents: Gathered, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
+    documents: ColumnStore, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
 ) -> SimilarRows:
     """The kept documents most like a page. Raises OverLimit, if the limits say so.
 
@@ -71,7 +71,7 @@ def similar_rows(
     return SimilarRows(None, found[:limit])
 
 
-def check_signatures(documents: Gathered, signatures: Signatures) -> None:
+def check_signatures(documents: ColumnStore, signatures: Signatures) -> None:
     """Raises NotClustered if there are no documents, WrongState if texts cannot be compared with them."""
     if not len(documents):
         raise NotClustered(f"expected gathered documents, there are none; {HOW_TO_MAKE}")
@@ -99,7 +99,7 @@ def _text_of(signatures: Signatures, page: Page, sketches: Sketches, checksums: 
     return _Text(shingles, np.array(at), pack_sketch(sketches), checksums)
 
 
-def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
+def _candidates(documents: ColumnStore, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
     """Rows that share shingles with the text, those that seem most like it."""
     _, rows = postings.rows_with(text.shingles)
     rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
@@ -113,7 +113,7 @@ def _candidates(documents: Gathered, postings: Postings, text: _Text, most: int)
     return rows[np.argsort(-share, kind="stable")[:most]]
 
 
-def _compare(documents: Gathered, row: int, text: _Text, thresholds: Thresholds) -> SimilarRow:
+def _compare(documents: ColumnStore, row: int, text: _Text, thresholds: Thresholds) -> SimilarRow:
     sketch = np.asarray(documents.sketch(row))
     exponent, sample = sample_values(sketch)
     shared, of_text = common(sample, text.shingles), int(text.at[exponent])

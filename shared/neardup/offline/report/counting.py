@@ -10,7 +10,7 @@ from neardup.offline.clusters.clusters import Leaders
 from neardup.offline.clusters.copies import LEVELS, Copies
 from neardup.offline.clusters.groups import first_of_each
 from neardup.offline.clusters.overturned import NEAR, Said, relations_to
-from neardup.offline.corpus.columns import UNIQUE, Gathered
+from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.report.hosts import with_most_duplicates
 from neardup.offline.report.large_clusters import warnings_of
 from neardup.offline.report.report import Phase, Report
@@ -19,7 +19,7 @@ ENGINE: Final = "local"
 
 
 def make_report(
-    documents: Gathered,
+    documents: ColumnStore,
     copies: Copies,
     leaders: Leaders,
     said: Said,

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.report.report import Host
 from neardup.util.urls import host_or_url
 
@@ -13,7 +13,7 @@ MOST_HOSTS: Final = 20
 """Hosts that are listed."""
 
 
-def with_most_duplicates(documents: Gathered, duplicates: NDArray[np.bool_]) -> list[Host]:
+def with_most_duplicates(documents: ColumnStore, duplicates: NDArray[np.bool_]) -> list[Host]:
     """Hosts with duplicates, those with most first."""
     numbers: dict[str, int] = {}
     hosts = np.array(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neardup.offline.clusters.copies import Copies
 from neardup.offline.clusters.groups import first_of_each
-from neardup.offline.corpus.columns import Gathered
+from neardup.offline.corpus.columns import ColumnStore
 from neardup.signatures.packed_sketch import sample_values
 from neardup.util.urls import host_or_url
 
@@ -21,7 +21,7 @@ LOOKED_AT: Final = 10_000
 """Documents of a cluster, the first ones, that hosts and shingles are counted of."""
 
 
-def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
+def warnings_of(documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
     """One for each cluster of at least so many documents, the largest first, and not endlessly many."""
     sizes = np.bincount(cluster, minlength=len(documents))
     large = np.flatnonzero(sizes >= most)
@@ -33,7 +33,7 @@ def warnings_of(documents: Gathered, copies: Copies, cluster: NDArray[np.uint32]
     ]
 
 
-def _warning(documents: Gathered, copies: Copies, members: NDArray[np.int64], first: int) -> str:
+def _warning(documents: ColumnStore, copies: Copies, members: NDArray[np.int64], first: int) -> str:
     some = members[:LOOKED_AT]
     [(host, of_host)] = Counter(host_or_url(documents.url(row)) for row in some.tolist()).most_common(1)
     samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]

@@ -20,7 +20,7 @@ from neardup.offline.clusters.copies import LEVELS, Copies
 from neardup.offline.clusters.edges import Contained, Edges
 from neardup.offline.clusters.groups import first_of_each, sizes
 from neardup.offline.clusters.overturned import NEAR, Said, relations_to
-from neardup.offline.corpus.columns import UNIQUE, Gathered
+from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED, EDGES, OVERTURNED
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 from neardup.util.durable import replacing
@@ -34,7 +34,7 @@ _SEPARATOR: Final = "+"
 
 def write_clusters(
     directory: Path,
-    documents: Gathered,
+    documents: ColumnStore,
     copies: Copies,
     cluster: NDArray[np.uint32],
     representative: NDArray[np.uint32],
@@ -67,7 +67,7 @@ def write_clusters(
     _write(directory / "clusters.parquet", CLUSTERS, np.lexsort((documents.rank, documents.rank[first])), batch)
 
 
-def write_contained(directory: Path, documents: Gathered, contained: Contained) -> None:
+def write_contained(directory: Path, documents: ColumnStore, contained: Contained) -> None:
     """One row a document and one that holds it."""
 
     def batch(rows: NDArray[Any]) -> list[Any]:
@@ -78,7 +78,7 @@ def write_contained(directory: Path, documents: Gathered, contained: Contained) 
     _write(directory / "contained.parquet", CONTAINED, order, batch)
 
 
-def write_edges(directory: Path, documents: Gathered, edges: Edges, sources: Sequence[str]) -> None:
+def write_edges(directory: Path, documents: ColumnStore, edges: Edges, sources: Sequence[str]) -> None:
     """One row an edge, the earlier document first. `sources`: the names of those that the bits stand for."""
     swapped = documents.rank[edges.a] > documents.rank[edges.b]
     earlier, later = np.where(swapped, edges.b, edges.a), np.where(swapped, edges.a, edges.b)
@@ -91,7 +91,7 @@ def write_edges(directory: Path, documents: Gathered, edges: Edges, sources: Seq
     _write(directory / "edges.parquet", EDGES, np.lexsort((documents.rank[later], documents.rank[earlier])), batch)
 
 
-def write_overturned(directory: Path, documents: Gathered, copies: Copies, said: Said) -> None:
+def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, said: Said) -> None:
     """One row a document of which the pass has ever said something else than the stream."""
 
     def batch(rows: NDArray[Any]) -> list[Any]:
@@ -118,7 +118,7 @@ def write_overturned(directory: Path, documents: Gathered, copies: Copies, said:
     _write(directory / "overturned.parquet", OVERTURNED, np.argsort(documents.rank[said.row]), batch)
 
 
-def _names(documents: Gathered, rows: NDArray[Any]) -> pyarrow.Array:
+def _names(documents: ColumnStore, rows: NDArray[Any]) -> pyarrow.Array:
     """Of documents, as "partition:offset"."""
     partition, offset = (pyarrow.array(documents.id[rows, field]).cast(pyarrow.string()) for field in (1, 2))
     return pyarrow.compute.binary_join_element_wise(partition, offset, ":")

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgpack
 
-from neardup.stream.aggregator.directory import Known, packed_known, unpacked_known
-from neardup.stream.aggregator.pending import Waiting
+from neardup.stream.aggregator.directory import KnownDocument, packed_known, unpacked_known
+from neardup.stream.aggregator.pending import DocumentKey
 from neardup.stream.aggregator.store import Store
 from neardup.types import DocumentId
 
@@ -22,34 +22,34 @@ _PLACE: Final = struct.Struct(">Qqqq")
 
 
 class Canaries:
-    """Those that wait at one owner. Who changes a `Known` must `touch` it; saved with `flush`."""
+    """Those that wait at one owner. Who changes a `KnownDocument` must `touch` it; saved with `flush`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: dict[Waiting, Known] = {}
-        self._changed: set[Waiting] = set()
+        self._waiting: dict[DocumentKey, KnownDocument] = {}
+        self._changed: set[DocumentKey] = set()
         for key, packed in store.scan(_PREFIX):
             fingerprint, *place = _PLACE.unpack(key[1:])
             known = unpacked_known(fingerprint, msgpack.unpackb(packed))
-            self._waiting[Waiting(fingerprint, DocumentId(*place))] = known
+            self._waiting[DocumentKey(fingerprint, DocumentId(*place))] = known
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def find(self, waiting: Waiting) -> Known | None:
+    def find(self, waiting: DocumentKey) -> KnownDocument | None:
         """One that waits."""
         return self._waiting.get(waiting)
 
-    def add(self, known: Known) -> None:
+    def add(self, known: KnownDocument) -> None:
         """One more."""
         self._waiting[_name(known)] = known
         self.touch(known)
 
-    def touch(self, known: Known) -> None:
+    def touch(self, known: KnownDocument) -> None:
         """Something about it has changed."""
         self._changed.add(_name(known))
 
-    def remove(self, known: Known) -> None:
+    def remove(self, known: KnownDocument) -> None:
         """It waits no more."""
         del self._waiting[_name(known)]
         self.touch(known)
@@ -66,5 +66,5 @@ class Canaries:
         self._changed.clear()
 
 
-def _name(known: Known) -> Waiting:
-    return Waiting(known.document.fingerprint, known.document.id)
+def _name(known: KnownDocument) -> DocumentKey:
+    return DocumentKey(known.document.fingerprint, known.document.id)

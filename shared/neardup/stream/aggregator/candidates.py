@@ -21,7 +21,7 @@ _PREFIX: Final = b"N"
 _WORD: Final = struct.Struct(">Q")
 
 
-class Near:
+class CandidateStore:
     """By the fingerprint of who waits: each fingerprint found, with a bit for every table that found it.
 
     Saved with `flush`. `trim` may be called at any time: what `of` returned is then no longer kept up to date.

@@ -46,7 +46,7 @@ _PLACE: Final = struct.Struct(">Qqqq")
 
 
 @dataclass(slots=True)
-class Known:
+class KnownDocument:
     """What an owner knows of a document. `kind` is None until it is settled; `match` is the best one so far."""
 
     document: Document
@@ -56,11 +56,11 @@ class Known:
 
 
 class Directory:
-    """Typed access to a `Store`. Who changes a `Known` must `touch` its fingerprint."""
+    """Typed access to a `Store`. Who changes a `KnownDocument` must `touch` its fingerprint."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._entries: dict[int, list[Known]] = {}
+        self._entries: dict[int, list[KnownDocument]] = {}
         self._touched: set[int] = set()
         self._lately: set[int] = set()
         """Those of them that were touched since the last `flush_settled`."""
@@ -71,7 +71,7 @@ class Directory:
         self.documents = sum(1 for _ in store.scan(b"U")) if counted is None else int.from_bytes(counted, "big")
         """How many are remembered, copies included; right as long as none is added twice."""
 
-    def variants(self, fingerprint: int) -> list[Known]:
+    def variants(self, fingerprint: int) -> list[KnownDocument]:
         """The variants of a fingerprint, in no order. The list is the directory's own: `add` and `remove` change it."""
         entry = self._entries.get(fingerprint)
         if entry is None:
@@ -81,7 +81,7 @@ class Directory:
             self.cached_bytes += _bytes_of_entry(entry)
         return entry
 
-    def find(self, fingerprint: int, document: DocumentId) -> Known | None:
+    def find(self, fingerprint: int, document: DocumentId) -> KnownDocument | None:
         """A variant by its document's id."""
         for known in self.variants(fingerprint):
             if known.document.id == document:
@@ -93,7 +93,7 @@ class Directory:
         self._touched.add(fingerprint)
         self._lately.add(fingerprint)
 
-    def add(self, known: Known) -> None:
+    def add(self, known: KnownDocument) -> None:
         """A new variant."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).append(known)
@@ -101,7 +101,7 @@ class Directory:
         self.touch(fingerprint)
         self._index_url(known.document)
 
-    def demote(self, known: Known) -> None:
+    def demote(self, known: KnownDocument) -> None:
         """A variant that is now a mere copy, or one too many: only the marker stays."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
@@ -216,7 +216,7 @@ class Directory:
     def trim(self) -> None:
         """Let go of what is too much for memory, oldest first, but for what changed since the last `flush`.
 
-        Only between messages: a `Known` that somebody still holds is then no longer the directory's.
+        Only between messages: a `KnownDocument` that somebody still holds is then no longer the directory's.
         """
         if self.cached_bytes <= self._trim_above:
             return
@@ -227,7 +227,7 @@ class Directory:
         # Not to look through all that cannot go yet after every message.
         self._trim_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
 
-    def _pack(self, fingerprint: int, entry: list[Known]) -> None:
+    def _pack(self, fingerprint: int, entry: list[KnownDocument]) -> None:
         if entry:
             packed: bytes = msgpack.packb([packed_known(known) for known in entry])
             self._store.put(_variants_key(fingerprint), packed)
@@ -264,7 +264,7 @@ def check_entry(entry: Entry, mips: int) -> None:
         raise Corrupt(f"expected an entry of a directory, got {key[:1]!r} with another value: {error!r}") from error
 
 
-def _check_known(known: Known, mips: int) -> None:
+def _check_known(known: KnownDocument, mips: int) -> None:
     document, checksums = known.document, known.document.checksums
     document_of([*document.id])
     text_of(document.url)
@@ -283,12 +283,12 @@ def documents_in(state: Path) -> int | None:
     return None if counted is None else int.from_bytes(counted, "big")
 
 
-def _bytes_of(known: Known) -> int:
+def _bytes_of(known: KnownDocument) -> int:
     """Nothing that changes while it is known."""
     return KNOWN_BYTES + known.document.sketch.nbytes + len(known.document.url)
 
 
-def _bytes_of_entry(entry: list[Known] | None) -> int:
+def _bytes_of_entry(entry: list[KnownDocument] | None) -> int:
     return 0 if entry is None else ENTRY_BYTES + sum(map(_bytes_of, entry))
 
 
@@ -315,7 +315,7 @@ def _place(packed: bytes) -> tuple[int, DocumentId]:
     return fingerprint, DocumentId(*document)
 
 
-def packed_known(known: Known) -> list[Any]:
+def packed_known(known: KnownDocument) -> list[Any]:
     """Plain values, without the fingerprint."""
     document, checksums = known.document, known.document.checksums
     return [
@@ -325,11 +325,11 @@ def packed_known(known: Known) -> list[Any]:
     ]  # fmt: skip
 
 
-def unpacked_known(fingerprint: int, row: list[Any]) -> Known:
+def unpacked_known(fingerprint: int, row: list[Any]) -> KnownDocument:
     """The same back."""
     place, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
     document = Document(
         DocumentId(*place), url, fetched_at, fingerprint, Checksums(content, tokens, shingles), size,
         np.frombuffer(sketch, np.uint64), note,
     )  # fmt: skip
-    return Known(document, _KINDS[kind], revision, unpacked_match(match))
+    return KnownDocument(document, _KINDS[kind], revision, unpacked_match(match))

@@ -18,17 +18,17 @@ from neardup.matching.rule import Thresholds
 from neardup.messages.answers import Answers
 from neardup.messages.questions import Evidence, Question
 from neardup.messages.settled import Settled
-from neardup.signatures.bands import Filter
+from neardup.signatures.bands import BandFilter
 from neardup.signatures.packed_sketch import bands_in_common
 from neardup.stream.aggregator.canaries import Canaries
-from neardup.stream.aggregator.directory import Directory, Known, url_hash
-from neardup.stream.aggregator.pending import Joins, Waiting
+from neardup.stream.aggregator.directory import Directory, KnownDocument, url_hash
+from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
 from neardup.types import BatchId, Document, DocumentId, Kind, Relation, SkippedPage
 
 FORGOTTEN = "forgotten before it was settled"
 
 
-class Told(NamedTuple):
+class SettledVerdict(NamedTuple):
     """A verdict to be said."""
 
     document: Document
@@ -41,8 +41,8 @@ class Outbox:
     """What a batch of messages made an owner say."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
-        self.canaries: list[Told] = []
+        self.told: list[SettledVerdict] = []
+        self.canaries: list[SettledVerdict] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
         self.forgotten = array("q")
@@ -58,14 +58,14 @@ class Owner:
     def __init__(
         self,
         directory: Directory,
-        joins: Joins,
+        joins: PendingDocuments,
         canaries: Canaries,
         *,
         number: int,
         owners: int,
         k: int,
         tables: int,
-        bands: Filter | None,
+        bands: BandFilter | None,
         thresholds: Thresholds,
         most_variants: int,
         most_candidates: int,
@@ -101,7 +101,7 @@ class Owner:
         if twin is not None and twin.document.id < document.id:
             self._settle_copy(document, twin, outbox)
             return
-        new = Known(document)
+        new = KnownDocument(document)
         for known in list(variants):
             if known is not twin:
                 new.match = self._meet(document, known, 0, new.match, outbox)
@@ -126,7 +126,7 @@ class Owner:
 
     def heard(self, evidence: Evidence, outbox: Outbox) -> None:
         """The evidence that was asked for, or a repetition of it."""
-        known = self._find(Waiting(evidence.fingerprint, evidence.document))
+        known = self._find(DocumentKey(evidence.fingerprint, evidence.document))
         if known is None:
             return
         self._learn(known, evidence.match, outbox)
@@ -154,7 +154,7 @@ class Owner:
         self.directory.forget_contents(lambda document: document.timestamp < before)
         metrics.FORGOTTEN.inc(count)
 
-    def _find(self, waiting: Waiting) -> Known | None:
+    def _find(self, waiting: DocumentKey) -> KnownDocument | None:
         if waiting.document.is_canary:
             return self.canaries.find(waiting)
         return self.directory.find(*waiting)
@@ -164,13 +164,13 @@ class Owner:
         if self.directory.was_seen(*waiting):
             return
         if self.canaries.find(waiting) is None:
-            new = Known(document)
+            new = KnownDocument(document)
             for known in self.directory.variants(document.fingerprint):
                 new.match = self._meet(document, known, 0, new.match, outbox)
             self.canaries.add(new)
         self.joins.add(batch, expected, waiting)
 
-    def _settle_copy(self, document: Document, twin: Known, outbox: Outbox) -> None:
+    def _settle_copy(self, document: Document, twin: KnownDocument, outbox: Outbox) -> None:
         """The same tokens as an earlier document: nothing to wait for."""
         found = self._match(document, twin)
         assert found is not None, "the same tokens and no match"
@@ -181,10 +181,10 @@ class Owner:
             else:
                 self.directory.set_first_with_content(document)
         self.directory.add_copy(document)
-        outbox.told.append(Told(document, Kind.DUPLICATE, 0, found))
+        outbox.told.append(SettledVerdict(document, Kind.DUPLICATE, 0, found))
         outbox.settled.append(Settled(document, found))
 
-    def _take_over(self, first: Known, twin: Known, outbox: Outbox) -> None:
+    def _take_over(self, first: KnownDocument, twin: KnownDocument, outbox: Outbox) -> None:
         """`first` has the tokens of `twin` and stands before it: the twin is a copy of it from now on."""
         self._learn(twin, self._match(twin.document, first), outbox)
         if twin.kind is None:
@@ -194,7 +194,7 @@ class Owner:
         if twin.document.checksums.content != first.document.checksums.content:
             self.directory.set_first_with_content(twin.document)
 
-    def _inquire(self, known: Known, near: dict[int, int], outbox: Outbox) -> None:
+    def _inquire(self, known: KnownDocument, near: dict[int, int], outbox: Outbox) -> None:
         outbox.candidates += len(near)
         remote: dict[int, dict[int, int]] = {}
         for candidate, found_by in near.items():
@@ -229,7 +229,7 @@ class Owner:
         return best
 
     def _meet(
-        self, document: Document, known: Known, found_by: int, best: Match | None, outbox: Outbox
+        self, document: Document, known: KnownDocument, found_by: int, best: Match | None, outbox: Outbox
     ) -> Match | None:
         """Compare both ways by order: an earlier one comes back if it is the best match so far, a later one learns."""
         other = known.document
@@ -265,10 +265,10 @@ class Owner:
         # The shard said that they met in some bucket; from their sketches it is known in which.
         return found_by & self._buckets - 1 | shared * self._buckets if in_bucket else found_by
 
-    def _match(self, document: Document, earlier: Known, found_by: int = 0) -> Match | None:
+    def _match(self, document: Document, earlier: KnownDocument, found_by: int = 0) -> Match | None:
         return match(document, earlier.document, self._thresholds, found_by=found_by, group=earlier.match)
 
-    def _learn(self, known: Known, found: Match | None, outbox: Outbox) -> None:
+    def _learn(self, known: KnownDocument, found: Match | None, outbox: Outbox) -> None:
         """Evidence that a document duplicates an earlier one. A settled unique page is told again; others are not."""
         if found is None or known.kind is Kind.DUPLICATE:
             return
@@ -281,18 +281,18 @@ class Owner:
             known.kind = Kind.DUPLICATE
             known.revision += 1
             metrics.REVISIONS.inc()
-            outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
+            outbox.told.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
 
-    def _settle(self, known: Known, outbox: Outbox) -> None:
+    def _settle(self, known: KnownDocument, outbox: Outbox) -> None:
         self.joins.leave(_waiting(known.document))
         known.kind = Kind.UNIQUE if known.match is None else Kind.DUPLICATE
         if known.document.id.is_canary:
             self.canaries.remove(known)
             self.directory.mark(*_waiting(known.document))
-            outbox.canaries.append(Told(known.document, known.kind, 0, known.match))
+            outbox.canaries.append(SettledVerdict(known.document, known.kind, 0, known.match))
             return
         self.directory.touch(known.document.fingerprint)
-        outbox.told.append(Told(known.document, known.kind, known.revision, known.match))
+        outbox.told.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
         outbox.settled.append(Settled(known.document, known.match))
         self._drop_surplus(known.document.fingerprint)
 
@@ -316,5 +316,5 @@ class Owner:
         outbox.forgotten.extend(document)
 
 
-def _waiting(document: Document) -> Waiting:
-    return Waiting(document.fingerprint, document.id)
+def _waiting(document: Document) -> DocumentKey:
+    return DocumentKey(document.fingerprint, document.id)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from neardup.messages.answers import Answers
-from neardup.stream.aggregator.candidates import Near
+from neardup.stream.aggregator.candidates import CandidateStore
 from neardup.stream.aggregator.store import Store
 from neardup.types import BatchId, DocumentId
 
@@ -25,7 +25,7 @@ _BATCH: Final = struct.Struct(">qqq")
 _PLACE: Final = struct.Struct(">Qqqq")
 
 
-class Waiting(NamedTuple):
+class DocumentKey(NamedTuple):
     """A document that waits, by its name in the directory."""
 
     fingerprint: int
@@ -35,21 +35,21 @@ class Waiting(NamedTuple):
 @dataclass(slots=True)
 class _Join:
     missing: set[int]
-    waiting: set[Waiting] = field(default_factory=set)
+    waiting: set[DocumentKey] = field(default_factory=set)
 
 
-class Joins:
+class PendingDocuments:
     """Everything that waits at one owner. A function of the messages it was told of; saved with `flush`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._joins: dict[BatchId, _Join] = {}
-        self._batches_of: dict[Waiting, set[BatchId]] = {}
-        self._waiting_with: dict[int, set[Waiting]] = {}
-        self._near = Near(store)
-        self._asked: dict[Waiting, set[int]] = {}
-        self._changed: set[BatchId | Waiting] = set()
-        self._stored: set[BatchId | Waiting] = set()
+        self._batches_of: dict[DocumentKey, set[BatchId]] = {}
+        self._waiting_with: dict[int, set[DocumentKey]] = {}
+        self._near = CandidateStore(store)
+        self._asked: dict[DocumentKey, set[int]] = {}
+        self._changed: set[BatchId | DocumentKey] = set()
+        self._stored: set[BatchId | DocumentKey] = set()
         """What the store has. Most come and go between two saves, and need not be removed from it."""
         self._load()
 
@@ -70,7 +70,7 @@ class Joins:
         ]
         return min((timestamp for timestamp in longest if timestamp is not None), default=None)
 
-    def add(self, batch: BatchId, expected: Sequence[int], waiting: Waiting) -> None:
+    def add(self, batch: BatchId, expected: Sequence[int], waiting: DocumentKey) -> None:
         """A document waits for these shard partitions to answer for this batch; unless it already asks for evidence."""
         if waiting in self._asked:
             return
@@ -82,14 +82,14 @@ class Joins:
         self._waiting_with.setdefault(waiting.fingerprint, set()).add(waiting)
         self._changed.add(batch)
 
-    def answered(self, answers: Answers, table: int) -> list[tuple[Waiting, dict[int, int]]]:
+    def answered(self, answers: Answers, table: int) -> list[tuple[DocumentKey, dict[int, int]]]:
         """Note what a shard said; return the documents whose batch is now complete, with all that was found near each.
 
         They no longer wait for answers.
         """
         pairs = zip(answers.query.tolist(), answers.found.tolist(), strict=True)
         self._near.note(pairs, 1 << table, self._waiting_with)
-        complete: list[tuple[Waiting, dict[int, int]]] = []
+        complete: list[tuple[DocumentKey, dict[int, int]]] = []
         for batch in answers.batches:
             join = self._joins.get(batch)
             if join is None:
@@ -105,12 +105,12 @@ class Joins:
         self._near.trim()
         return complete
 
-    def ask(self, waiting: Waiting, candidates: Iterable[int]) -> None:
+    def ask(self, waiting: DocumentKey, candidates: Iterable[int]) -> None:
         """From now on the document waits for evidence about these fingerprints."""
         self._asked[waiting] = set(candidates)
         self._changed.add(waiting)
 
-    def heard(self, waiting: Waiting, candidates: Iterable[int]) -> bool:
+    def heard(self, waiting: DocumentKey, candidates: Iterable[int]) -> bool:
         """Evidence about some candidates has come; whether it was the last that was missing."""
         asked = self._asked.get(waiting)
         if asked is None:
@@ -122,7 +122,7 @@ class Joins:
         del self._asked[waiting]
         return True
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: DocumentKey) -> None:
         """The document is settled, or goes on to ask: it waits in no batch any more."""
         for batch in self._batches_of.pop(waiting, ()):
             join = self._joins[batch]
@@ -148,7 +148,7 @@ class Joins:
                 case BatchId():
                     key, join = b"J" + _BATCH.pack(*changed), self._joins.get(changed)
                     value = None if join is None else [sorted(join.missing), [_flat(each) for each in join.waiting]]
-                case Waiting():
+                case DocumentKey():
                     key = b"Q" + _PLACE.pack(*_flat(changed))
                     value = sorted(self._asked[changed]) if changed in self._asked else None
             if value is not None:
@@ -173,9 +173,9 @@ class Joins:
         self._changed.clear()
 
 
-def _flat(waiting: Waiting) -> tuple[int, ...]:
+def _flat(waiting: DocumentKey) -> tuple[int, ...]:
     return (waiting.fingerprint, *waiting.document)
 
 
-def _waiting(row: Sequence[int]) -> Waiting:
-    return Waiting(row[0], DocumentId(*row[1:]))
+def _waiting(row: Sequence[int]) -> DocumentKey:
+    return DocumentKey(row[0], DocumentId(*row[1:]))

@@ -39,14 +39,14 @@ from neardup.messages.topics import Topics
 from neardup.monitoring.recall import Recall
 from neardup.runtime.stage import Stage, Waves, decoded
 from neardup.settings import Settings
-from neardup.signatures.signature import Choices
+from neardup.signatures.signature import SignatureOptions
 from neardup.stream.aggregator.canaries import Canaries
 from neardup.stream.aggregator.directory import Directory, check_entry
 from neardup.stream.aggregator.owner import Outbox, Owner
-from neardup.stream.aggregator.pending import Joins
+from neardup.stream.aggregator.pending import PendingDocuments
 from neardup.stream.aggregator.store import VERSION as LAYOUT
 from neardup.stream.aggregator.store import Store
-from neardup.stream.aggregator.verdict_writer import Telling
+from neardup.stream.aggregator.verdict_writer import VerdictWriter
 from neardup.types import Kind, SkippedPage
 
 KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control", "seed-entries", RETIRED)
@@ -84,9 +84,11 @@ class Aggregator(Stage):
         self._settings = settings
         self._topics = Topics.under(settings.prefix, settings.generation)
         self._plan = plan
-        self._choices = Choices.of(settings)
+        self._choices = SignatureOptions.of(settings)
         self._routing = Routing(plan)
-        self._telling = Telling(self._topics, settings.verdict_format, plan.signature_version, self._routing.names)
+        self._telling = VerdictWriter(
+            self._topics, settings.verdict_format, plan.signature_version, self._routing.names
+        )
         self._partition = partition
         self._identity = identity
         self._clock = clock
@@ -122,7 +124,7 @@ class Aggregator(Stage):
     def _loaded(self) -> Owner:
         return Owner(
             Directory(self._store),
-            Joins(self._store),
+            PendingDocuments(self._store),
             Canaries(self._store),
             number=self._partition,
             owners=self._settings.owners,

@@ -13,7 +13,7 @@ from neardup.log import Output
 from neardup.matching.match import Match
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import write_fields
-from neardup.stream.aggregator.owner import Outbox, Told
+from neardup.stream.aggregator.owner import Outbox, SettledVerdict
 from neardup.types import DocumentId, Kind, SkippedPage
 
 SAME_FINGERPRINT: Final = "fingerprint"
@@ -34,7 +34,7 @@ _Fields = dict[str, Any]
 """Of a `Verdict`, in their order."""
 
 
-class Telling:
+class VerdictWriter:
     """`names` has the tables of a mask. Counts the verdicts on pages in the metrics."""
 
     def __init__(
@@ -55,13 +55,13 @@ class Telling:
             self._topics.canaries, self._verdicts(canaries, outbox.canaries, now)
         )
 
-    def _verdicts(self, skipped: Iterable[SkippedPage], told: Iterable[Told], now: float) -> list[_Fields]:
+    def _verdicts(self, skipped: Iterable[SkippedPage], told: Iterable[SettledVerdict], now: float) -> list[_Fields]:
         return [*(self._of_skipped(page, now) for page in skipped), *(self._of_settled(each, now) for each in told)]
 
     def _written(self, topic: str, verdicts: Sequence[_Fields]) -> list[Output]:
         return [Output(topic, None, verdict["url"].encode(), write_fields(verdict, self._form)) for verdict in verdicts]
 
-    def _of_settled(self, told: Told, now: float) -> _Fields:
+    def _of_settled(self, told: SettledVerdict, now: float) -> _Fields:
         document, match = told.document, told.match
         return {
             "url": document.url,

@@ -26,7 +26,7 @@ _PLACE: Final = struct.Struct(">qqq")
 _WORD: Final = 2.0**64
 
 
-class Planter(Stage):
+class CanaryStage(Stage):
     """One partition of the pages topic.
 
     A page is chosen by a hash of `seed` and its place, so the same pages are chosen however the log is cut. A chosen

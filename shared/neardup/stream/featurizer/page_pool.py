@@ -30,7 +30,7 @@ from neardup.runtime.freed_memory import keep_freed_memory
 from neardup.runtime.garbage import collect_seldom
 from neardup.signatures.packed_sketch import pack_sketch
 from neardup.signatures.signature import Signature, Signatures
-from neardup.stream.featurizer.shared_records import Parcel, RawRecord, Shelf
+from neardup.stream.featurizer.shared_records import RawRecord, RecordBatch, SharedSlots
 from neardup.types import Document, Page, SkippedPage
 
 PIECE: Final = 64
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FeaturizedChunk:
     """What became of some records: documents as columns, with a row of bands and levels each; pages that were skipped.
 
     `rejected` has the places of the records that are no pages, and why. `levels` is None without a flip model.
@@ -58,14 +58,14 @@ class Piece:
     rejected: list[tuple[int, RecordError]]
 
 
-class Lot(NamedTuple):
+class Chunk(NamedTuple):
     """Some records and their pieces; the places of those that were rejected count from the first of these records."""
 
     records: Sequence[Record]
-    pieces: list[Piece]
+    pieces: list[FeaturizedChunk]
 
 
-class Featurizing:
+class PagePool:
     """Makes pieces, in this process or, given some more, in `processes` others. One object serves all stages."""
 
     def __init__(self, signatures: Signatures, model: FlipModel | None, processes: int = 1) -> None:
@@ -75,21 +75,21 @@ class Featurizing:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._ready: Future[None] = Future()
-        self._shelf: Shelf | None = None
+        self._shelf: SharedSlots | None = None
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
         """All records, in order, at most so many in a lot."""
         pool = self._pool_for(len(records))
         if pool is None:
             for some in _cut(records, most):
-                yield Lot(some, [self.piece(some)])
+                yield Chunk(some, [self.piece(some)])
             return
         lots = list(_cut(records, min(most, _LOT)))
         made = self._made(pool, lots)
         for lot in lots:
-            yield Lot(lot, list(islice(made, -(-len(lot) // PIECE))))
+            yield Chunk(lot, list(islice(made, -(-len(lot) // PIECE))))
 
-    def piece(self, records: Iterable[Record], start: int = 0) -> Piece:
+    def piece(self, records: Iterable[Record], start: int = 0) -> FeaturizedChunk:
         """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
         documents: list[Document] = []
         signatures: list[Signature] = []
@@ -119,7 +119,9 @@ class Featurizing:
                     canary_note(record) or (f"cut: {', '.join(signature.cut)}" if signature.cut else None),
                 )
             )
-        return Piece(columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected)
+        return FeaturizedChunk(
+            columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected
+        )
 
     def start(self) -> None:
         """Have the other processes started, and wait for the first. Otherwise they start when there is much to do."""
@@ -136,14 +138,14 @@ class Featurizing:
             self._shelf.close()
             self._shelf = None
 
-    def _made(self, pool: ProcessPoolExecutor, lots: Sequence[Sequence[Record]]) -> Iterator[Piece]:
+    def _made(self, pool: ProcessPoolExecutor, lots: Sequence[Sequence[Record]]) -> Iterator[FeaturizedChunk]:
         """All pieces, in order. Some are handed over before the first is waited for, so that nobody is idle."""
-        handed: deque[Future[Piece]] = deque()
+        handed: deque[Future[FeaturizedChunk]] = deque()
         for lot in lots:
             for start in range(0, len(lot), PIECE):
                 if len(handed) == _AHEAD * self._processes:
                     yield handed.popleft().result()
-                parcel = Parcel.of(lot[start : start + PIECE], self._shelf)
+                parcel = RecordBatch.of(lot[start : start + PIECE], self._shelf)
                 handed.append(pool.submit(_piece, parcel, start))
                 if self._shelf is not None and parcel.slot is not None:
                     handed[-1].add_done_callback(partial(_cleared, self._shelf, parcel.slot))
@@ -167,7 +169,7 @@ class Featurizing:
             return None
         with self._lock:
             if self._pool is None:
-                self._shelf = Shelf.make()
+                self._shelf = SharedSlots.make()
                 self._pool = ProcessPoolExecutor(
                     self._processes,
                     # Not fork: this process has threads.
@@ -186,17 +188,17 @@ class Featurizing:
             return self._pool
 
 
-_own: Featurizing
+_own: PagePool
 """In a process of the pool: its own maker of pieces."""
-_own_shelf: Shelf | None
+_own_shelf: SharedSlots | None
 """In a process of the pool: where the values of parcels are."""
 
 
-def _start(choices: Any, model: FlipModel | None, shelf: Shelf | None, parent: int) -> None:
+def _start(choices: Any, model: FlipModel | None, shelf: SharedSlots | None, parent: int) -> None:
     global _own, _own_shelf
     belong_to(parent)
     _own_shelf = shelf
-    _own = Featurizing(Signatures(choices, everything=False), model)
+    _own = PagePool(Signatures(choices, everything=False), model)
     _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
     collect_seldom()
     keep_freed_memory()
@@ -213,11 +215,11 @@ def _nothing() -> None:
     """Whoever does it has started."""
 
 
-def _piece(parcel: Parcel, start: int) -> Piece:
+def _piece(parcel: RecordBatch, start: int) -> FeaturizedChunk:
     return _own.piece(parcel.unpacked(_own_shelf), start)
 
 
-def _cleared(shelf: Shelf, slot: int, _: "Future[Piece]") -> None:
+def _cleared(shelf: SharedSlots, slot: int, _: "Future[FeaturizedChunk]") -> None:
     shelf.clear(slot)
 
 

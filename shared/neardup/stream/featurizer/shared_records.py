@@ -19,7 +19,7 @@ _SLOTS: Final = 64
 """What was never used takes no memory."""
 
 
-class Shelf:
+class SharedSlots:
     """Slots of memory that this process shares with those it starts. Pickle it only to start one."""
 
     def __init__(self, file: int) -> None:
@@ -30,7 +30,7 @@ class Shelf:
         self._free = deque(range(_SLOTS))
 
     @classmethod
-    def make(cls) -> "Shelf | None":
+    def make(cls) -> "SharedSlots | None":
         """A new one; None where the system has no files in memory, or does not let us."""
         try:
             file = os.memfd_create("neardup")
@@ -66,12 +66,12 @@ class Shelf:
         self._memory.close()
         os.close(self._file)
 
-    def __reduce__(self) -> tuple[Callable[[Any], "Shelf"], tuple[Any]]:
+    def __reduce__(self) -> tuple[Callable[[Any], "SharedSlots"], tuple[Any]]:
         return _received, (reduction.DupFd(self._file),)
 
 
-def _received(file: Any) -> Shelf:
-    return Shelf(file.detach())
+def _received(file: Any) -> SharedSlots:
+    return SharedSlots(file.detach())
 
 
 class RawRecord(NamedTuple):
@@ -86,7 +86,7 @@ class RawRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes]]
 
 
-class Parcel(NamedTuple):
+class RecordBatch(NamedTuple):
     """Records without their values, which are in a slot, or else travel as one: many are costly to pickle."""
 
     records: list[RawRecord]
@@ -96,7 +96,7 @@ class Parcel(NamedTuple):
     values: bytes
 
     @classmethod
-    def of(cls, records: Sequence[Record], shelf: Shelf | None) -> "Parcel":
+    def of(cls, records: Sequence[Record], shelf: SharedSlots | None) -> "RecordBatch":
         """A parcel of these."""
         values = [record.value for record in records]
         ends = accumulate(len(value or b"") for value in values)
@@ -109,7 +109,7 @@ class Parcel(NamedTuple):
             b"".join(present) if slot is None else b"",
         )
 
-    def unpacked(self, shelf: Shelf | None) -> Iterator[RawRecord]:
+    def unpacked(self, shelf: SharedSlots | None) -> Iterator[RawRecord]:
         """The records again, one by one: what was just copied is read from the cache."""
         start = 0
         for record, end in zip(self.records, self.ends, strict=True):
@@ -120,7 +120,7 @@ class Parcel(NamedTuple):
             yield RawRecord(topic, partition, offset, timestamp, key, self._value(shelf, start, end), headers)
             start = end
 
-    def _value(self, shelf: Shelf | None, start: int, end: int) -> bytes:
+    def _value(self, shelf: SharedSlots | None, start: int, end: int) -> bytes:
         if shelf is None or self.slot is None:
             return self.values[start:end]
         return shelf.get(self.slot, start, end)

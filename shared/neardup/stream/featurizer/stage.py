@@ -21,7 +21,7 @@ from neardup.messages.probes import Probes, concatenated, write_probes
 from neardup.messages.registrations import write_registrations, write_skipped
 from neardup.messages.topics import Topics
 from neardup.runtime.stage import Stage, Waves
-from neardup.stream.featurizer.page_pool import Lot, Piece
+from neardup.stream.featurizer.page_pool import Chunk, FeaturizedChunk
 from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
 _PROBE_BYTES: Final = 640 * 1024
@@ -31,7 +31,7 @@ _PROBE_BYTES: Final = 640 * 1024
 class Pieces(Protocol):
     """What makes documents of records: `Featurizing`, which reads pages, or what has read them before."""
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Lot]:
+    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
         """All records, in order, at most so many in a lot."""
 
 
@@ -70,7 +70,7 @@ class Featurizer(Stage):
     def _take(
         self,
         records: Sequence[Record],
-        pieces: Sequence[Piece],
+        pieces: Sequence[FeaturizedChunk],
         first: list[Output],
         second: list[Output],
         rejected: list[Rejection],

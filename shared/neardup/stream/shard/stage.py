@@ -21,7 +21,7 @@ from neardup.messages.seeds import RETIRED, SeedKeys, read_seed_keys, stop_at_re
 from neardup.messages.topics import Topics
 from neardup.runtime.stage import Stage, Waves, decoded
 from neardup.settings import Settings
-from neardup.stream.shard.table_store import Buckets, Holder, Permuted
+from neardup.stream.shard.table_store import BucketStore, PermutedStore, TableStore
 from neardup.types import BatchId
 
 KINDS: Final = ("probes", "seed-keys", RETIRED)
@@ -50,11 +50,11 @@ class Shard(Stage):
         self._partition = partition
         place = Routing(plan).place_of(partition)
         self._has_buckets = place.table is None
-        self._holder: Holder
+        self._holder: TableStore
         if place.table is None:
-            self._holder = Buckets(settings, plan, partition)
+            self._holder = BucketStore(settings, plan, partition)
         else:
-            self._holder = Permuted(settings, plan, partition, plan.tables[place.table], psm)
+            self._holder = PermutedStore(settings, plan, partition, plan.tables[place.table], psm)
         self._path: Path
         self._next = 0
         self._saved = 0

@@ -32,7 +32,7 @@ _GAUGES: Final = (metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
-class Holder(ABC):
+class TableStore(ABC):
     """Remembers fingerprints and finds those that are near. Time is that of the records, in milliseconds."""
 
     table_name: ClassVar[str]
@@ -109,7 +109,7 @@ class Holder(ABC):
         self._runs.set(runs)
 
 
-class Permuted(Holder):
+class PermutedStore(TableStore):
     """A slice of a permuted table; with `psm`, of the one table of the probabilistic search."""
 
     table_name = "simhash"
@@ -163,7 +163,7 @@ class Permuted(Holder):
         self._report(self._slice.counts, len(self._slice), self._slice.nbytes, len(self._slice.runs))
 
 
-class Buckets(Holder):
+class BucketStore(TableStore):
     """A slice of the buckets of all bands."""
 
     table_name = "bands"
