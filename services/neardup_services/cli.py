@@ -14,8 +14,7 @@ from neardup.deployment.topics import topic_specs
 from neardup.errors import NeardupError, SettingsError
 from neardup.log.kafka import KafkaLog
 from neardup.messages.topics import Topics
-from neardup.runtime.freed_memory import keep_freed_memory
-from neardup.runtime.garbage import collect_seldom
+from neardup.runtime.process_tuning import tune_process
 from neardup.settings import Settings, unknown_variables
 from neardup_services.commands.changes import changes
 from neardup_services.commands.dead_letters import dead_letters
@@ -81,8 +80,7 @@ def worker(name: str) -> None:
     running = faust.Worker(
         app, quiet=True, loglevel=settings.log_level, logging_config=logging_config(settings), redirect_stdouts=False
     )
-    collect_seldom()
-    keep_freed_memory()
+    tune_process()
     running.execute_from_commandline()
 
 

@@ -28,7 +28,7 @@ from neardup.index.slices.codecs import Codec, make_builder
 from neardup.index.slices.runs import SortedRun
 from neardup.index.slices.slice import Slice
 from neardup.kernels.index.huffman import code_lengths, count_positions
-from neardup.runtime.freed_memory import keep_freed_memory
+from neardup.runtime.process_tuning import tune_process
 from tests.bench.result import Result
 
 ROUNDS = 5
@@ -41,7 +41,7 @@ RECALL = 0.955
 
 def run(*, full: bool, plot: Path | None = None) -> list[Result]:
     """Everything; `full` is 60M fingerprints, the default 6M. `plot` is where to draw the growth, as SVG."""
-    keep_freed_memory()  # as a shard does
+    tune_process()  # as a shard does
     size = 60_000_000 if full else 6_000_000
     reads, exact, results = _exact(size)
     results += _faiss(6_000_000)

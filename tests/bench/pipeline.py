@@ -22,17 +22,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from neardup.deployment.topics import topic_specs
 from neardup.embedded.embedded import Embedded
+from neardup.log import PlainRecord
 from neardup.log.kafka import KafkaLog
 from neardup.messages.pages import write_page
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
-from neardup.runtime.freed_memory import keep_freed_memory
-from neardup.runtime.garbage import collect_seldom
+from neardup.runtime.process_tuning import tune_process
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.stream.featurizer.page_pool import PagePool
-from neardup.stream.featurizer.shared_records import RawRecord
 from neardup.types import Page, Verdict
 from tests.bench.result import Result
 from tests.support.brokers import find_broker
@@ -56,8 +55,7 @@ def run(*, full: bool) -> list[Result]:
     pages = [made.page for made in sample_crawl(count, seed=3, mean_bytes=MEAN_BYTES)]
     about = f"{count:,} pages of {sum(len(page.content) for page in pages) // count:,} bytes"
     settings = Settings()
-    collect_seldom()  # as all commands that work through a stream
-    keep_freed_memory()
+    tune_process()
     alone = _featurize_alone(settings, pages[: count // 4])
     cores = os.cpu_count() or 1
     at_most = _featurize_in_processes(settings, pages, cores)
@@ -102,7 +100,7 @@ def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
 
 def _featurize_in_processes(settings: Settings, pages: list[Page], processes: int) -> float:
     """The same on all cores at once, with the pages' way there and the documents' way back: no stream can do more."""
-    records = [RawRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
+    records = [PlainRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
     featurizing = PagePool(Signatures(SignatureOptions.of(settings), everything=False), None, processes)
     featurizing.start()
     best = 0.0

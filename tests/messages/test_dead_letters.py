@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.errors import Corrupt, InvalidPage, NotOurs, WireError, WrongKind
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages import wire
 from neardup.messages.dead_letters import Rejection, dead_letters, decode, encode
 from neardup.settings import Settings
@@ -36,8 +36,8 @@ def body(**changes: Any) -> dict[Any, Any]:
     return fields | {"headers": [["h", b"1"], ["h", b"2"]]} | changes
 
 
-def record(value: bytes | None = b"v", headers: Any = (("h", b"1"),)) -> MemoryRecord:
-    return MemoryRecord("pages", 1, 2, 3, b"k", value, headers)
+def record(value: bytes | None = b"v", headers: Any = (("h", b"1"),)) -> PlainRecord:
+    return PlainRecord("pages", 1, 2, 3, b"k", value, headers)
 
 
 @given(letter=letters)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.errors import InvalidPage
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.pages import MAX_URL, document_id, read_page, write_page
 from neardup.types import DocumentId, Page
 
@@ -19,8 +19,8 @@ HTML = (("content-type", b"text/html"),)
 Headers = tuple[tuple[str, bytes], ...]
 
 
-def record(value: bytes | None, key: bytes | None = None, headers: Headers = ()) -> MemoryRecord:
-    return MemoryRecord("pages", 3, 14, 1_700_000_000_000, key, value, headers)
+def record(value: bytes | None, key: bytes | None = None, headers: Headers = ()) -> PlainRecord:
+    return PlainRecord("pages", 3, 14, 1_700_000_000_000, key, value, headers)
 
 
 def read_json(fields: Any, headers: Headers = ()) -> Page:

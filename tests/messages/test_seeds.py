@@ -9,7 +9,7 @@ import pytest
 
 from neardup.deployment.planning import plan_of
 from neardup.errors import Corrupt, Retired, WrongPlan, WrongVersion
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages import wire
 from neardup.messages.seeds import (
     Entry,
@@ -107,7 +107,7 @@ def test_seeds_for_the_other_kind_of_table_go_to_dead_letters(tmp_path: Path) ->
         shard = Shard(settings=settings, plan=plan, partition=partition)
         shard.open(tmp_path / str(partition))
         value = write_seed_keys(SeedKeys(7, WORDS, keys), plan.digest)
-        waves = shard.process([MemoryRecord("t.probes", partition, 0, 0, None, value, ())])
+        waves = shard.process([PlainRecord("t.probes", partition, 0, 0, None, value, ())])
         assert [type(each.error) for each in waves.rejected] == [Corrupt]
         assert len(shard) == 0
         shard.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from neardup.errors import StateUnavailable, WrongPlan
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.forgotten import write_forgotten
 from neardup.messages.settled import Settled, write_documents
 from neardup.offline.corpus import archive
@@ -22,11 +22,11 @@ class Clock:
         return self.now
 
 
-def record(offset: int, signature_version: str = SIGNATURES, count: int = 1) -> MemoryRecord:
+def record(offset: int, signature_version: str = SIGNATURES, count: int = 1) -> PlainRecord:
     """A message with one document, which has the same number, or some more."""
     settled = [Settled(document(offset * 100 + number, offset), None) for number in range(count)]
     (value,) = write_documents(settled, signature_version)
-    return MemoryRecord("t.documents", 2, offset, 0, None, value, ())
+    return PlainRecord("t.documents", 2, offset, 0, None, value, ())
 
 
 @pytest.fixture
@@ -80,14 +80,14 @@ def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path
     stage, _ = opened(corpus, tmp_path, clock)
     (one,) = write_forgotten(array("q", [5, 0, 1, 6, 0, 2]))
     (other,) = write_forgotten(array("q", [7, 1, 1]))
-    orders = [MemoryRecord("t.documents", 2, offset, 0, None, value, ()) for offset, value in ((1, one), (2, other))]
+    orders = [PlainRecord("t.documents", 2, offset, 0, None, value, ()) for offset, value in ((1, one), (2, other))]
     stage.process([record(0), *orders, record(3)])
     clock.now += 60
     assert stage.checkpoint() == 4
     assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 3, 3)]
     assert corpus.forgotten().documents.tolist() == [[5, 0, 1], [6, 0, 2], [7, 1, 1]]
     # The last thing that was said is an order: a restart goes on after it, and what was not published is read again.
-    orders = [MemoryRecord("t.documents", 2, 4, 0, None, one, ())]
+    orders = [PlainRecord("t.documents", 2, 4, 0, None, one, ())]
     stage.process(orders)
     again, start = opened(corpus, tmp_path, clock)
     assert start == 4
@@ -125,7 +125,7 @@ def test_what_was_prepared_and_not_published_is_no_longer_there_after_a_restart(
 def test_messages_that_cannot_be_used_are_rejected_and_the_rest_goes_on(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, _ = opened(corpus, tmp_path, clock)
-    poison = MemoryRecord("t.documents", 2, 1, 0, None, b"no message", ())
+    poison = PlainRecord("t.documents", 2, 1, 0, None, b"no message", ())
     waves = stage.process([record(0), poison, record(2, "nd2"), record(3), poison._replace(offset=4)])
     assert [each.record.offset for each in waves.rejected] == [1, 2, 4]
     assert isinstance(waves.rejected[1].error, WrongPlan)
@@ -137,7 +137,7 @@ def test_messages_that_cannot_be_used_are_rejected_and_the_rest_goes_on(corpus: 
 
 def test_with_nothing_but_rejected_messages_the_offset_goes_on(corpus: Corpus, tmp_path: Path) -> None:
     stage, _ = opened(corpus, tmp_path)
-    stage.process([MemoryRecord("t.documents", 2, 0, 0, None, b"no message", ())])
+    stage.process([PlainRecord("t.documents", 2, 0, 0, None, b"no message", ())])
     assert stage.checkpoint() == 1
     assert corpus.files() == []
 

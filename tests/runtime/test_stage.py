@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import Corrupt, InvalidPage, LogError, RecordError, StateError
-from neardup.log import Record
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord, Record
 from neardup.messages.dead_letters import Rejection
 from neardup.runtime.stage import decoded
 
 
-def record(offset: int, value: bytes | None) -> MemoryRecord:
-    return MemoryRecord("pages", 0, offset, 0, None, value, ())
+def record(offset: int, value: bytes | None) -> PlainRecord:
+    return PlainRecord("pages", 0, offset, 0, None, value, ())
 
 
 def number(record: Record) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from neardup.deployment.deployment import Deployment
 from neardup.deployment.topics import topic_specs
 from neardup.errors import RecordError
-from neardup.log import Partition
-from neardup.log.memory import MemoryLog, MemoryRecord
+from neardup.log import Partition, PlainRecord
+from neardup.log.memory import MemoryLog
 from neardup.matching.rule import Thresholds
 from neardup.messages.pages import canary_note, document_id, read_page
 from neardup.messages.verdicts import read_verdict
@@ -85,7 +85,7 @@ class End:
 
     def _pages(
         self,
-    ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[MemoryRecord]]:
+    ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[PlainRecord]]:
         """Pages, canaries with what they were planted as, and what is no page."""
         pages, canaries, bad = {}, {}, []
         signatures = Signatures(SignatureOptions.of(self._settings))
@@ -123,7 +123,7 @@ class End:
                 last[verdict.document] = verdict
         return last
 
-    def _records(self, topic: str) -> Iterator[MemoryRecord]:
+    def _records(self, topic: str) -> Iterator[PlainRecord]:
         for spec in topic_specs(self._settings):
             if spec.name == topic:
                 for number in range(spec.partitions):

@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from neardup.kernels.signatures import comparing
-from neardup.log import Output
-from neardup.log.memory import MemoryRecord
+from neardup.log import Output, PlainRecord
 from neardup.matching.match import Match
 from neardup.messages import wire
 from neardup.messages.document_columns import columns_of
@@ -88,19 +87,19 @@ def text_of(seed: int, count: int = 120) -> list[str]:
     return [f"word{number}" for number in random.Random(seed).choices(range(10_000), k=count)]
 
 
-def page(offset: int, content: Sequence[str] | bytes | None, *, timestamp: int = 0, url: str = "") -> MemoryRecord:
+def page(offset: int, content: Sequence[str] | bytes | None, *, timestamp: int = 0, url: str = "") -> PlainRecord:
     """A record on the pages topic: words of a text, or a value as it is."""
     value: bytes | None
     if content is None or isinstance(content, bytes):
         value = content
     else:
         value = write_page(Page(url or f"http://example/{offset}", html=("<p>" + " ".join(content)).encode()))
-    return MemoryRecord("t.pages", 0, offset, timestamp or 1_000 + offset, None, value, ())
+    return PlainRecord("t.pages", 0, offset, timestamp or 1_000 + offset, None, value, ())
 
 
-def records(values: Iterable[bytes | None], *, first: int = 0, timestamp: int = 5) -> list[MemoryRecord]:
+def records(values: Iterable[bytes | None], *, first: int = 0, timestamp: int = 5) -> list[PlainRecord]:
     """Messages as a stage reads them."""
-    return [MemoryRecord("t", 0, offset, timestamp, None, value, ()) for offset, value in enumerate(values, first)]
+    return [PlainRecord("t", 0, offset, timestamp, None, value, ()) for offset, value in enumerate(values, first)]
 
 
 def outputs_to(waves: Waves, topic: str) -> list[Output]:

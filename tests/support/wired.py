@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neardup.deployment.planning import plan_of
-from neardup.log import Output
-from neardup.log.memory import MemoryRecord
+from neardup.log import Output, PlainRecord
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.runtime.stage import Stage, Waves
@@ -36,7 +35,7 @@ class Wired:
 
     def __init__(self, settings: Settings, directory: Path, featurizing: PagePool | None = None) -> None:
         self.settings, self.plan, self.topics = settings, plan_of(settings), Topics.under(settings.prefix)
-        self.sent: defaultdict[tuple[str, int], list[MemoryRecord]] = defaultdict(list)
+        self.sent: defaultdict[tuple[str, int], list[PlainRecord]] = defaultdict(list)
         self.rejected: list[type[Exception]] = []
         self.verdicts: list[Verdict] = []
         self._featurizer = Featurizer(
@@ -55,7 +54,7 @@ class Wired:
             self._stages[self.topics.probes, number] = shard
         self._read: defaultdict[tuple[str, int], int] = defaultdict(int)
 
-    def take(self, pages: Sequence[MemoryRecord]) -> list[Verdict]:
+    def take(self, pages: Sequence[PlainRecord]) -> list[Verdict]:
         """What is said about these pages once everything is at rest."""
         self._keep(self._featurizer.process(pages))
         return self.rest()
@@ -93,7 +92,7 @@ class Wired:
         for output in (each for wave in waves.waves for each in wave):
             log = self.sent[output.topic, output.partition or 0]
             log.append(
-                MemoryRecord(output.topic, output.partition or 0, len(log), 5, output.key, output.value, output.headers)
+                PlainRecord(output.topic, output.partition or 0, len(log), 5, output.key, output.value, output.headers)
             )
             if output.topic == self.topics.verdicts:
                 assert output.value is not None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.pages import read_page
 from neardup.text.charset import charset_of, codec_of, to_utf8
 from neardup.text.extraction import Limits, read_text
@@ -75,7 +75,7 @@ def test_plain_text_is_not_taken_for_markup() -> None:
 
 def test_html_that_came_as_text_is_read_as_it_came() -> None:
     value = json.dumps({"url": "http://x", "html": "<meta charset=iso-8859-1>größe"}).encode()
-    page = read_page(MemoryRecord("pages", 0, 0, 0, None, value, ()))
+    page = read_page(PlainRecord("pages", 0, 0, 0, None, value, ()))
     assert tokens_of(read_text(page, Limits()).utf8).words() == naive.canonical_tokens("größe".encode(), 2)
 
 

@@ -24,8 +24,7 @@ from neardup.inputs import Item, Source, open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.inputs.opening import STANDARD_INPUT
 from neardup.messages import dead_letters
-from neardup.runtime.freed_memory import keep_freed_memory
-from neardup.runtime.garbage import collect_seldom
+from neardup.runtime.process_tuning import tune_process
 from neardup.settings import Settings
 from neardup_services.commands.output_files import STANDARD_OUTPUT, Existing, OutputFile, OutputFiles
 from neardup_services.commands.preset import preset_option
@@ -73,8 +72,7 @@ def dedup(
 
     Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
     """
-    collect_seldom()
-    keep_freed_memory()
+    tune_process()
     settings = replace(Settings.load(preset=preset), verdict_format="json")
     if append and overwrite:
         raise click.UsageError("expected --append or --overwrite, got both")

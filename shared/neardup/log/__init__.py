@@ -3,6 +3,6 @@
 `contract` says what every log guarantees, `kafka` and `memory` keep it, and one test suite holds both to it.
 """
 
-from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
+from neardup.log.contract import Consumer, Listener, Log, Output, Partition, PlainRecord, Record, TopicSpec
 
-__all__ = ["Consumer", "Listener", "Log", "Output", "Partition", "Record", "TopicSpec"]
+__all__ = ["Consumer", "Listener", "Log", "Output", "Partition", "PlainRecord", "Record", "TopicSpec"]

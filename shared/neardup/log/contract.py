@@ -53,6 +53,18 @@ class Record(Protocol):
     def headers(self) -> Sequence[tuple[str, bytes]]: ...
 
 
+class PlainRecord(NamedTuple):
+    """A record as a plain tuple: records of the in-process log, copies for another process, and records in tests."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
 class Output(NamedTuple):
     """A record to be written. `partition` None means: by key."""
 

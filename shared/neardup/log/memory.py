@@ -1,7 +1,7 @@
 """The in-process log: real code for the embedded run, not a test double.
 
-Records live in lists, in memory alone: who wants to go on in a later life keeps what its stages keep, and starts the
-log at offsets above all that they have seen (`first`). Records that nobody needs any more are dropped by `trim`.
+Records live in lists, in memory only. A run that resumes after a restart restores the state of its stages, and starts
+the log at offsets above all that the stages have processed (`first`). `trim` drops records that are no longer needed.
 """
 
 import asyncio
@@ -9,32 +9,20 @@ import contextlib
 import time
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from neardup.errors import LogError, LogGap, TopicMismatch
-from neardup.log.contract import Consumer, Listener, Log, Output, Partition, Record, TopicSpec
+from neardup.log.contract import Consumer, Listener, Log, Output, Partition, PlainRecord, Record, TopicSpec
 
 _TRIM_AT_LEAST: Final = 64
-"""Dropping records moves those that stay: only when there are some to drop, and as many as stay."""
-
-
-class MemoryRecord(NamedTuple):
-    """A record of the in-process log."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
+"""Dropping records moves the rest of the list, so `trim` waits for this many records, and for half of the list."""
 
 
 class MemoryLog(Log):
     """A log in this process. Use from one event loop.
 
-    `first` gives topics the offset at which their partitions begin. Who asks for an earlier one is given the beginning:
-    what stood before belongs to an earlier life, and was read in it.
+    `first` gives topics the offset at which their partitions begin. A read from an earlier offset returns records from
+    the beginning: the earlier ones were written and read by a previous run.
     """
 
     def __init__(self, first: Mapping[str, int] | None = None, *, clock: Callable[[], float] = time.time) -> None:
@@ -85,8 +73,8 @@ class MemoryLog(Log):
                 said[spec.name] = f"has {len(existing)} partitions, expected {spec.partitions}"
         return said
 
-    def read(self, partition: Partition, offset: int, limit: int) -> Sequence[MemoryRecord]:
-        """Records from an offset on, without a group. Raises LogGap when they were trimmed."""
+    def read(self, partition: Partition, offset: int, limit: int) -> Sequence[PlainRecord]:
+        """Return up to `limit` records from `offset` on, without a group. Raises LogGap if they were trimmed."""
         kept = self._of(partition)
         start = max(offset, kept.first) - kept.trimmed
         if start < 0:
@@ -94,11 +82,11 @@ class MemoryLog(Log):
         return kept.records[start : start + limit]
 
     def end(self, partition: Partition) -> int:
-        """The next offset to be written."""
+        """Return the next offset to be written."""
         return self._of(partition).end
 
     def trim(self, partition: Partition, offset: int) -> None:
-        """Nobody will read before this offset any more: let go of what stands there, now or later."""
+        """Allow the log to drop all records before `offset`, now or later."""
         kept = self._of(partition)
         count = min(offset, kept.end) - kept.trimmed
         if count >= max(_TRIM_AT_LEAST, len(kept.records) - count):
@@ -112,12 +100,12 @@ class MemoryLog(Log):
                 await self._appended.wait()
 
     async def wake(self) -> None:
-        """Wake up whoever waits."""
+        """Wake every consumer that waits in `wait`."""
         async with self._appended:
             self._appended.notify_all()
 
     def committed(self, group: str, partition: Partition) -> int | None:
-        """The committed offset of a group."""
+        """Return the committed offset of a group, or None."""
         return self._offsets.get(group, {}).get(partition)
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
@@ -136,7 +124,7 @@ class MemoryLog(Log):
             raise LogError(f"{output.topic} has partitions 0 to {len(partitions) - 1}, not {number}")
         kept = partitions[number]
         headers = tuple(output.headers)
-        kept.records.append(MemoryRecord(output.topic, number, kept.end, now, output.key, output.value, headers))
+        kept.records.append(PlainRecord(output.topic, number, kept.end, now, output.key, output.value, headers))
 
     def _of(self, partition: Partition) -> "_Records":
         return self._topics[partition.topic][partition.partition]
@@ -149,7 +137,7 @@ class _Records:
 
     def __init__(self, first: int) -> None:
         self.first = self.trimmed = first
-        self.records: list[MemoryRecord] = []
+        self.records: list[PlainRecord] = []
 
     @property
     def end(self) -> int:
@@ -157,7 +145,7 @@ class _Records:
 
 
 class _Group:
-    """Who is in a group. Every join and leave starts a new generation that all members must enter."""
+    """The members of a group. Every join and leave starts a new generation that all members must enter."""
 
     def __init__(self) -> None:
         self.generation = 0

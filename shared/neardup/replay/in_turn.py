@@ -11,8 +11,7 @@ from typing import Self
 from neardup.deployment.planning import plan_of
 from neardup.errors import NeardupError
 from neardup.index.psm.search import Psm
-from neardup.log import Record
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord, Record
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.runtime.stage import Stage, Waves
@@ -67,9 +66,9 @@ class InTurn:
             raise NeardupError(f"expected every page to be settled, {self._owner.waiting} wait for answers")
         return verdicts
 
-    def _records(self, waves: Waves, timestamp: int) -> Iterator[MemoryRecord]:
+    def _records(self, waves: Waves, timestamp: int) -> Iterator[PlainRecord]:
         for output in (each for wave in waves.waves for each in wave):
-            yield MemoryRecord(
+            yield PlainRecord(
                 output.topic, output.partition or 0, self._sent, timestamp, output.key, output.value, output.headers
             )
             self._sent += 1

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import SettingsError, WrongState
-from neardup.log import Record
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord, Record
 from neardup.messages.document_columns import columns_of
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.clusters.groups import first_of_each
@@ -72,7 +71,7 @@ class Recorded:
         times = self._corpus.id[order, 0].tolist()
         for start in range(0, len(times), size):
             places = range(start, min(start + size, len(times)))
-            yield [MemoryRecord("", 0, place, times[place], None, None, ()) for place in places]
+            yield [PlainRecord("", 0, place, times[place], None, None, ()) for place in places]
 
     def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
         """The documents of these places: of one partition, so that the place is the name."""

@@ -16,8 +16,7 @@ from typing import Final, NamedTuple
 from neardup.deployment.deployment import Deployment
 from neardup.errors import InputError, WrongState
 from neardup.index.psm.search import Psm
-from neardup.log import Record
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord, Record
 from neardup.messages.pages import write_page
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.replay.in_turn import InTurn
@@ -110,7 +109,7 @@ def _records(pages: Iterator[Page]) -> Iterator[list[Record]]:
     number = 0
     while some := list(islice(pages, BATCH)):
         yield [
-            MemoryRecord("", 0, place, 0, None, write_page(page), ()) for place, page in enumerate(some, start=number)
+            PlainRecord("", 0, place, 0, None, write_page(page), ()) for place, page in enumerate(some, start=number)
         ]
         number += len(some)
 

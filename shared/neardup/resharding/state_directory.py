@@ -14,8 +14,7 @@ from neardup.deployment.deployment import SERVICES, Deployment
 from neardup.embedded.embedded import FILE, embedded_settings, read_progress, require_plan, write_progress
 from neardup.errors import InputError, WrongState
 from neardup.index.plan.routing import Routing
-from neardup.log import Output, Partition
-from neardup.log.memory import MemoryRecord
+from neardup.log import Output, Partition, PlainRecord
 from neardup.resharding.resharding import Resharding
 from neardup.runtime.stage import Stage
 from neardup.settings import Settings
@@ -96,7 +95,7 @@ def _feed(
     offsets = dict.fromkeys(stages, 0)
     for seed in seeds:
         assert seed.partition is not None
-        record = MemoryRecord(seed.topic, seed.partition, offsets[seed.partition], 0, None, seed.value, ())
+        record = PlainRecord(seed.topic, seed.partition, offsets[seed.partition], 0, None, seed.value, ())
         waves = stages[seed.partition].process([record])
         assert not waves.rejected, f"{waves.rejected[0].error}"
         offsets[seed.partition] += 1

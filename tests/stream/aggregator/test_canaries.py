@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from neardup.log import Output
-from neardup.log.memory import MemoryRecord
+from neardup.log import Output, PlainRecord
 from neardup.matching.match import match
 from neardup.matching.rule import Thresholds
 from neardup.messages.pages import CANARY_HEADER, document_id, read_page, write_page
@@ -29,7 +28,7 @@ SIGNATURES = Signatures(SignatureOptions.of(SETTINGS), everything=False)
 COPIES = NearCopies(SIGNATURES, Thresholds())
 
 
-def canary(offset: int, words: list[str], note: bytes = b"canary") -> MemoryRecord:
+def canary(offset: int, words: list[str], note: bytes = b"canary") -> PlainRecord:
     return page(offset, words)._replace(headers=((CANARY_HEADER, note),))
 
 
@@ -103,7 +102,7 @@ def planter(share: float = 1.0, seed: int = 0, most_bytes: int = 10_000) -> Cana
     return CanaryStage(COPIES, topic="t.pages", share=share, seed=seed, most_bytes=most_bytes)
 
 
-def planted(stage: CanaryStage, pages: list[MemoryRecord], at_once: int = 1000) -> list[Output]:
+def planted(stage: CanaryStage, pages: list[PlainRecord], at_once: int = 1000) -> list[Output]:
     found: list[Output] = []
     for start in range(0, len(pages), at_once):
         (wave,) = stage.process(pages[start : start + at_once]).waves
@@ -121,7 +120,7 @@ def test_a_canary_goes_behind_its_page_and_says_what_it_is() -> None:
         assert name == CANARY_HEADER
         original = pages[int(note.decode().split("3:")[1].partition(",")[0])]
         assert output.key == read_page(original).url.encode()
-        record = MemoryRecord("t.pages", 3, 99, 5, output.key, output.value, output.headers)
+        record = PlainRecord("t.pages", 3, 99, 5, output.key, output.value, output.headers)
         assert document_id(record) == DocumentId(AFTER_ALL, 3, 99)
         found = match(as_document(read_page(record), 2), as_document(read_page(original), 1), Thresholds())
         assert found is not None
@@ -265,5 +264,5 @@ def test_a_canary_does_not_count_as_a_document_and_hides_no_page_that_waits(tmp_
 
 def test_a_page_as_the_planter_writes_it_is_read_as_it_was() -> None:
     copy = near_copy(text_of(4))
-    record = MemoryRecord("t.pages", 0, 1, 5, None, write_page(copy.page), ((CANARY_HEADER, b"x"),))
+    record = PlainRecord("t.pages", 0, 1, 5, None, write_page(copy.page), ((CANARY_HEADER, b"x"),))
     assert read_page(record) == copy.page

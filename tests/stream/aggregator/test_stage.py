@@ -12,8 +12,7 @@ import pytest
 
 from neardup.deployment.planning import plan_of
 from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
-from neardup.log import Output
-from neardup.log.memory import MemoryRecord
+from neardup.log import Output, PlainRecord
 from neardup.messages import dead_letters, wire
 from neardup.messages.answers import Answers, write_answers
 from neardup.messages.orders import Expire, Forget, orders
@@ -41,7 +40,7 @@ def stream(tmp_path: Path) -> Iterator[Wired]:
     wired.close()
 
 
-def crawl() -> list[MemoryRecord]:
+def crawl() -> list[PlainRecord]:
     return [page(offset, words) for offset, words in enumerate(COPIES_AND_MORE)]
 
 

@@ -11,28 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.index.psm.flip_model import simulated_model
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.pages import write_page
 from neardup.sample import sample_crawl
 from neardup.signatures.signature import Signatures
 from neardup.stream.featurizer.page_pool import PIECE, FeaturizedChunk, PagePool
-from neardup.stream.featurizer.shared_records import SLOT, RawRecord, RecordBatch, SharedSlots
+from neardup.stream.featurizer.shared_records import SLOT, RecordBatch, SharedSlots
 
 COUNT = 3 * PIECE + 5
 
 
 @pytest.fixture(scope="module")
-def records() -> list[MemoryRecord]:
+def records() -> list[PlainRecord]:
     values = [write_page(made.page) for made in sample_crawl(COUNT, seed=2, mean_bytes=8000)]
     values[PIECE + 3] = b'{"url": 7}'
     values[COUNT - 1] = b""
-    return [MemoryRecord("pages", 1, 10 + n, 1000 + n, None, value, ()) for n, value in enumerate(values)]
+    return [PlainRecord("pages", 1, 10 + n, 1000 + n, None, value, ()) for n, value in enumerate(values)]
 
 
 @given(
     st.lists(
         st.builds(
-            RawRecord,
+            PlainRecord,
             st.just("pages"),
             st.integers(0, 9),
             st.integers(0, 9),
@@ -43,7 +43,7 @@ def records() -> list[MemoryRecord]:
         )
     )
 )
-def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -> None:
+def test_a_parcel_holds_the_records_that_were_put_in(records: list[PlainRecord]) -> None:
     assert list(RecordBatch.of(records, None).unpacked(None)) == records
     shelf = SharedSlots.make()
     if shelf is not None:
@@ -57,7 +57,7 @@ def test_a_parcel_holds_the_records_that_were_put_in(records: list[RawRecord]) -
 def test_what_has_no_place_on_the_shelf_travels_with_the_parcel() -> None:
     shelf = SharedSlots.make()
     assert shelf is not None
-    large = RawRecord("pages", 0, 0, 0, None, bytes(SLOT + 1), ())
+    large = PlainRecord("pages", 0, 0, 0, None, bytes(SLOT + 1), ())
     small = large._replace(value=b"page")
     parcels = [RecordBatch.of([each], shelf) for each in (large, *[small] * 100)]
     in_slots = [parcel.slot for parcel in parcels if parcel.slot is not None]
@@ -70,14 +70,14 @@ def test_what_has_no_place_on_the_shelf_travels_with_the_parcel() -> None:
 
 
 @pytest.fixture(scope="module")
-def pooled(records: list[MemoryRecord]) -> Iterator[list[FeaturizedChunk]]:
+def pooled(records: list[PlainRecord]) -> Iterator[list[FeaturizedChunk]]:
     featurizing = PagePool(Signatures(), simulated_model(), processes=2)
     featurizing.start()
     yield [piece for lot in featurizing.lots(records, COUNT) for piece in lot.pieces]
     featurizing.close()
 
 
-def test_every_record_is_in_one_piece_and_in_order(records: list[MemoryRecord], pooled: list[FeaturizedChunk]) -> None:
+def test_every_record_is_in_one_piece_and_in_order(records: list[PlainRecord], pooled: list[FeaturizedChunk]) -> None:
     alone = PagePool(Signatures(), simulated_model()).piece(records)
     assert [url for piece in pooled for url in piece.documents["url"]] == alone.documents["url"]
     for column in ("id", "fingerprint", "checksums", "sketch", "words"):
@@ -99,7 +99,7 @@ def test_what_is_no_page_is_named_by_its_place(pooled: list[FeaturizedChunk]) ->
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[MemoryRecord], processes: int) -> None:
+def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[PlainRecord], processes: int) -> None:
     featurizing = PagePool(Signatures(), None, processes)
     featurizing.start()
     most = PIECE + 5
@@ -114,7 +114,7 @@ def test_a_lot_has_its_records_and_no_more_than_was_asked_for(records: list[Memo
         assert [place for piece in lot.pieces for place, _ in piece.rejected] == [place for place, _ in whole.rejected]
 
 
-def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
+def test_few_records_are_made_on_the_spot(records: list[PlainRecord]) -> None:
     featurizing = PagePool(Signatures(), None, processes=2)
     [(_, [piece])] = featurizing.lots(records[:PIECE], PIECE)
     assert featurizing._pool is None
@@ -122,7 +122,7 @@ def test_few_records_are_made_on_the_spot(records: list[MemoryRecord]) -> None:
     assert piece.bands.shape == (len(piece.documents["url"]), 18)
 
 
-def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> None:
+def test_nobody_waits_for_a_process_to_start(records: list[PlainRecord]) -> None:
     featurizing = PagePool(Signatures(), None, processes=2)
     [(_, pieces)] = featurizing.lots(records, COUNT)
     assert len(pieces) == 1  # made here, all at once
@@ -132,7 +132,7 @@ def test_nobody_waits_for_a_process_to_start(records: list[MemoryRecord]) -> Non
     assert len(pieces) == -(-COUNT // PIECE)
 
 
-def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[MemoryRecord]) -> None:
+def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[PlainRecord]) -> None:
     featurizing = PagePool(Signatures(), None, processes=2)
     assert featurizing._pool_for(COUNT) is None
     assert featurizing._pool is not None
@@ -150,7 +150,7 @@ def test_processes_hear_nothing_of_a_stop_of_their_parents_group(records: list[M
 
 
 def test_without_processes_pages_are_made_on_the_spot(
-    records: list[MemoryRecord], caplog: pytest.LogCaptureFixture
+    records: list[PlainRecord], caplog: pytest.LogCaptureFixture
 ) -> None:
     featurizing = PagePool(Signatures(), None, processes=2)
     assert featurizing._pool_for(COUNT) is None
@@ -165,7 +165,7 @@ def test_without_processes_pages_are_made_on_the_spot(
     assert "did not start" in caplog.text
 
 
-def test_no_documents_at_all_are_empty_columns(records: list[MemoryRecord]) -> None:
+def test_no_documents_at_all_are_empty_columns(records: list[PlainRecord]) -> None:
     [(_, [piece])] = PagePool(Signatures(), simulated_model()).lots(records[-1:], 1)
     assert piece.bands.shape == (0, 18)
     assert len(piece.documents["url"]) == 0

@@ -17,8 +17,7 @@ from neardup.errors import InvalidPage
 from neardup.index.plan.owners import owner_of
 from neardup.index.plan.routing import Routing
 from neardup.index.psm.flip_model import FlipModel, simulated_model
-from neardup.log import Record
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord, Record
 from neardup.messages import wire
 from neardup.messages.pages import document_id, read_page
 from neardup.messages.probes import Probes, read_probes, write_probes
@@ -228,7 +227,7 @@ def test_a_page_over_a_limit_is_rejected_if_so_set() -> None:
 # The same whatever the pieces and the cuts
 
 
-def mixed(count: int) -> list[MemoryRecord]:
+def mixed(count: int) -> list[PlainRecord]:
     """Pages of which some are copies, too short, or no pages at all."""
     contents: list[Sequence[str] | bytes] = [text_of(number % 90) for number in range(count)]
     contents[3:100:20] = [["short"]] * len(contents[3:100:20])

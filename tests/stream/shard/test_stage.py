@@ -15,7 +15,7 @@ from neardup.errors import NotOurs, StateError, WrongPlan, WrongState
 from neardup.index.plan.owners import owner_of
 from neardup.index.psm.flip_model import simulated_model
 from neardup.index.psm.search import Psm
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.answers import Answers, read_answers
 from neardup.messages.probes import Probes, write_probes
 from neardup.messages.registrations import read_registrations
@@ -99,7 +99,7 @@ def heard(waves: Waves) -> Heard:
     return Heard(pairs, done)
 
 
-def fed(stage: Shard, log: Sequence[MemoryRecord], cut: Sequence[int] = ()) -> Heard:
+def fed(stage: Shard, log: Sequence[PlainRecord], cut: Sequence[int] = ()) -> Heard:
     """What is heard when the log comes in pieces of these lengths, and the rest at once."""
     said, start = Heard(set(), []), 0
     for length in (*cut, len(log)):
@@ -144,7 +144,7 @@ def test_a_permuted_table_finds_what_came_before_however_the_log_is_cut(
             others = table.fingerprints_of(words([found for _, found in near if found != key])).tolist()
             expected |= {(query, other) for other in others}
     log = [
-        MemoryRecord("t.probes", number, offset, time, None, probe(offset, some, settings), ())
+        PlainRecord("t.probes", number, offset, time, None, probe(offset, some, settings), ())
         for offset, (some, time) in enumerate(zip(groups, times, strict=True))
     ]
     stage, start = opened(tmp_path_factory.mktemp("shard"), settings, number)

@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 
 from neardup.errors import RecordError
 from neardup.index.psm.flip_model import FlipModel
-from neardup.log import Record
+from neardup.log import PlainRecord, Record
 from neardup.messages.document_columns import columns_of
 from neardup.messages.pages import canary_note, document_id, read_page, write_page
 from neardup.runtime.child_process import belong_to, without_signals
-from neardup.runtime.freed_memory import keep_freed_memory
-from neardup.runtime.garbage import collect_seldom
+from neardup.runtime.process_tuning import tune_process
 from neardup.signatures.packed_sketch import pack_sketch
 from neardup.signatures.signature import Signature, Signatures
-from neardup.stream.featurizer.shared_records import RawRecord, RecordBatch, SharedSlots
+from neardup.stream.featurizer.shared_records import RecordBatch, SharedSlots
 from neardup.types import Document, Page, SkippedPage
 
 PIECE: Final = 64
@@ -199,9 +198,8 @@ def _start(choices: Any, model: FlipModel | None, shelf: SharedSlots | None, par
     belong_to(parent)
     _own_shelf = shelf
     _own = PagePool(Signatures(choices, everything=False), model)
-    _own.piece([RawRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
-    collect_seldom()
-    keep_freed_memory()
+    _own.piece([PlainRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
+    tune_process()
 
 
 def _first_pages() -> Iterator[Page]:

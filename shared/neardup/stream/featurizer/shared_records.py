@@ -11,7 +11,7 @@ from itertools import accumulate
 from multiprocessing import reduction
 from typing import Any, Final, NamedTuple
 
-from neardup.log import Record
+from neardup.log import PlainRecord, Record
 
 SLOT: Final = 1 << 21
 """Bytes for the values of a parcel: 64 pages of 32 KB. More than that goes through the pipe."""
@@ -74,22 +74,10 @@ def _received(file: Any) -> SharedSlots:
     return SharedSlots(file.detach())
 
 
-class RawRecord(NamedTuple):
-    """A record in another process: a log's own may not travel."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
-
-
 class RecordBatch(NamedTuple):
     """Records without their values, which are in a slot, or else travel as one: many are costly to pickle."""
 
-    records: list[RawRecord]
+    records: list[PlainRecord]
     ends: list[int | None]
     """Where the value of each record ends; None for a record without one."""
     slot: int | None
@@ -109,7 +97,7 @@ class RecordBatch(NamedTuple):
             b"".join(present) if slot is None else b"",
         )
 
-    def unpacked(self, shelf: SharedSlots | None) -> Iterator[RawRecord]:
+    def unpacked(self, shelf: SharedSlots | None) -> Iterator[PlainRecord]:
         """The records again, one by one: what was just copied is read from the cache."""
         start = 0
         for record, end in zip(self.records, self.ends, strict=True):
@@ -117,7 +105,7 @@ class RecordBatch(NamedTuple):
                 yield record
                 continue
             topic, partition, offset, timestamp, key, _, headers = record
-            yield RawRecord(topic, partition, offset, timestamp, key, self._value(shelf, start, end), headers)
+            yield PlainRecord(topic, partition, offset, timestamp, key, self._value(shelf, start, end), headers)
             start = end
 
     def _value(self, shelf: SharedSlots | None, start: int, end: int) -> bytes:
@@ -126,7 +114,7 @@ class RecordBatch(NamedTuple):
         return shelf.get(self.slot, start, end)
 
 
-def _without_value(record: Record) -> RawRecord:
-    return RawRecord(
+def _without_value(record: Record) -> PlainRecord:
+    return PlainRecord(
         record.topic, record.partition, record.offset, record.timestamp, record.key, None, tuple(record.headers)
     )
