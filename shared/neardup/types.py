@@ -94,9 +94,9 @@ class Checksums:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Document:
-    """A page in canonical form, as its owner knows it. `note`: what the verdict should say of how it was read."""
+    """A page in canonical form, as its owner stores it. `note`: a remark for the verdict on how it was read."""
 
     id: DocumentId
     url: str

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from neardup.kernels.common.hashing import hash_word
 from neardup.kernels.signatures.comparing import pack
 from neardup.kernels.signatures.sketching import divisible, mips
+from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.settled import Batch
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.signatures.checksums import CHECKSUM_BYTES
@@ -69,7 +70,7 @@ def make(count: int, seed: int = 1997) -> Made:
 
 
 def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
-    """As settled documents, none of which the stream called a duplicate."""
+    """Write the documents to a corpus, as settled documents that are all unique."""
     count = made.starts.size - 1
     for number, first in enumerate(range(0, count, _FILE)):
         last = min(first + _FILE, count)
@@ -77,18 +78,18 @@ def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
         checksums = np.zeros((rows.size, 3 * CHECKSUM_BYTES), np.uint8)
         for level in range(3):
             checksums[:, level * CHECKSUM_BYTES :][:, :8] = rows.astype("<u8").view(np.uint8).reshape(-1, 8)
-        columns = {
-            "id": np.stack([rows, np.zeros_like(rows), rows], axis=1),
-            "url": [f"https://made.example/{row}" for row in range(first, last)],
-            "fetched_at": [None] * rows.size,
-            "fingerprint": made.fingerprints[first:last],
-            "checksums": checksums,
-            "size": np.full(rows.size, 10_000),
-            "sketch": made.words[made.starts[first] : made.starts[last]],
-            "words": np.diff(made.starts[first : last + 1]),
-            "note": [None] * rows.size,
-        }
-        corpus.write(CorpusFile(0, number, number), [Batch(signature, columns, [None] * rows.size)])
+        documents = DocumentColumns(
+            id=np.stack([rows, np.zeros_like(rows), rows], axis=1),
+            url=[f"https://made.example/{row}" for row in range(first, last)],
+            fetched_at=[None] * rows.size,
+            fingerprint=made.fingerprints[first:last],
+            checksums=checksums,
+            size=np.full(rows.size, 10_000),
+            sketch=made.words[made.starts[first] : made.starts[last]],
+            words=np.diff(made.starts[first : last + 1]),
+            note=[None] * rows.size,
+        )
+        corpus.write(CorpusFile(0, number, number), [Batch(signature, documents, [None] * rows.size)])
 
 
 def _groups(rng: np.random.Generator, count: int) -> NDArray[np.int64]:

@@ -101,14 +101,14 @@ def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
 def _featurize_in_processes(settings: Settings, pages: list[Page], processes: int) -> float:
     """The same on all cores at once, with the pages' way there and the documents' way back: no stream can do more."""
     records = [PlainRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
-    featurizing = PagePool(Signatures(SignatureOptions.of(settings), everything=False), None, processes)
-    featurizing.start()
+    pool = PagePool(Signatures(SignatureOptions.of(settings), everything=False), None, processes)
+    pool.start()
     best = 0.0
     for _ in range(2):
         started = time.perf_counter()
-        made = sum(len(lot.records) for lot in featurizing.lots(records, len(records)))
+        made = sum(len(batch.records) for batch in pool.featurize(records, len(records)))
         best = max(best, made / (time.perf_counter() - started))
-    featurizing.close()
+    pool.close()
     return best
 
 

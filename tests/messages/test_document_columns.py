@@ -1,5 +1,7 @@
-"""The columns of documents: joined, taken apart and cut, they are still the columns of those documents."""
+"""Columns of documents: round trips, concatenation, selection, splitting and validation."""
 
+import pickle
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,27 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import Corrupt
-from neardup.messages.document_columns import BATCH_BYTES, columns_of, documents_of, joined, split, split_rows, taken
+from neardup.messages.document_columns import BATCH_BYTES, DocumentColumns, split
 from neardup.types import Document
 from tests.support.documents import M, anything, document, documents, plain, shingles, sketch_of
 
 
-def values(some: list[Document]) -> list[tuple[Any, ...]]:
+def body_of(some: list[Document]) -> dict[str, Any]:
+    return DocumentColumns.from_documents(some).to_body()
+
+
+def values(some: Iterable[Document]) -> list[tuple[Any, ...]]:
     return [plain(each) for each in some]
 
 
 @given(lots=st.lists(st.lists(documents, max_size=4), min_size=1, max_size=4))
-def test_joined_columns_are_those_of_all_documents_in_order(lots: list[list[Document]]) -> None:
-    got = documents_of(joined([columns_of(some) for some in lots]), M)
+def test_concatenated_columns_hold_all_documents_in_order(lots: list[list[Document]]) -> None:
+    got = DocumentColumns.concatenate([DocumentColumns.from_documents(some) for some in lots])
     assert values(got) == [plain(each) for some in lots for each in some]
+    assert len(got) == sum(map(len, lots))
 
 
 @given(some=st.lists(documents, min_size=1, max_size=6), data=st.data())
-def test_taken_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
+def test_selected_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=8))
-    assert values(documents_of(taken(columns_of(some), rows), M)) == [plain(some[row]) for row in rows]
+    columns = DocumentColumns.from_documents(some)
     without_gaps = range(min(rows), max(rows) + 1)
-    assert values(documents_of(taken(columns_of(some), without_gaps), M)) == [plain(some[row]) for row in without_gaps]
+    for chosen in (rows, without_gaps, without_gaps[::2], without_gaps[::-1]):
+        assert values(columns.select(chosen)) == [plain(some[row]) for row in chosen]
 
 
 @given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
@@ -43,44 +51,57 @@ def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
 def test_rows_are_cut_by_how_long_their_text_may_get(column: str) -> None:
-    columns = columns_of([document(offset, 1) for offset in range(20)]) | {column: ["x" * 20_000] * 20}
+    body = body_of([document(offset, 1) for offset in range(20)]) | {column: ["x" * 20_000] * 20}
     rows = list(range(19, -1, -2))
-    runs = [list(run) for run in split_rows(columns, rows)]
+    runs = [list(run) for run in DocumentColumns.from_body(body, M).split(rows)]
     assert [row for run in runs for row in run] == rows
     # 80 KB a row when a character takes four bytes: seven are more than half a megabyte.
     assert [len(run) for run in runs] == [7, 3]
 
 
 def test_documents_without_a_sketch_are_read_only_where_they_may_be() -> None:
-    columns = columns_of([document(0, 1)])
-    columns |= {"sketch": columns["sketch"][:0], "words": columns["words"] * 0}
-    assert documents_of(columns, None)[0].sketch.size == 0
+    body = body_of([document(0, 1)])
+    body |= {"sketch": body["sketch"][:0], "words": body["words"] * 0}
+    assert next(iter(DocumentColumns.from_body(body, None))).sketch.size == 0
     with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
-        documents_of(columns, M)
+        DocumentColumns.from_body(body, M)
 
 
 def test_a_sketch_with_another_number_of_mips_values_is_corrupt_among_good_ones() -> None:
     some = [document(0, 1), replace(document(1, 2), sketch=sketch_of(shingles(2, 200), m=M // 2)), document(2, 3)]
     with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values for every document"):
-        documents_of(columns_of(some), M)
+        DocumentColumns.from_body(body_of(some), M)
 
 
 def test_lengths_of_sketches_whose_sum_wraps_around_are_corrupt() -> None:
-    columns = columns_of([document(offset, 1) for offset in range(4)])
-    wrapping = np.array([2**63 - 1, 2**63 - 1, 1, columns["sketch"].size + 1], np.int64)
+    body = body_of([document(offset, 1) for offset in range(4)])
+    wrapping = np.array([2**63 - 1, 2**63 - 1, 1, body["sketch"].size + 1], np.int64)
     with np.errstate(over="ignore"):
-        assert wrapping.sum() == columns["sketch"].size
+        assert wrapping.sum() == body["sketch"].size
     with pytest.raises(Corrupt, match="expected sketches"):
-        documents_of(columns | {"words": wrapping}, M)
+        DocumentColumns.from_body(body | {"words": wrapping}, M)
 
 
 @given(
-    changes=st.dictionaries(st.sampled_from(sorted(columns_of([]))), anything, min_size=1),
+    changes=st.dictionaries(st.sampled_from(sorted(body_of([]))), anything, min_size=1),
     mips=st.sampled_from([M, None]),
 )
 def test_whatever_the_columns_are_nothing_but_corrupt_is_raised(changes: dict[str, Any], mips: int | None) -> None:
     try:
-        got = documents_of(columns_of([document(0, 1), document(1, 2)]) | changes, mips)
+        got = DocumentColumns.from_body(body_of([document(0, 1), document(1, 2)]) | changes, mips)
     except Corrupt:
         return
     assert all(isinstance(each.url, str) for each in got)
+
+
+@pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
+@pytest.mark.parametrize("value", ["ab", ("a", "b"), {"a": 1, "b": 2}, ["a", 5]], ids=repr)
+def test_text_columns_that_are_no_lists_of_text_are_corrupt(column: str, value: Any) -> None:
+    body = body_of([document(0, 1), document(1, 2)]) | {column: value}
+    with pytest.raises(Corrupt, match="as a list of text"):
+        DocumentColumns.from_body(body, M)
+
+
+@given(some=st.lists(documents, max_size=4))
+def test_columns_survive_a_trip_to_another_process(some: list[Document]) -> None:
+    assert values(pickle.loads(pickle.dumps(DocumentColumns.from_documents(some)))) == values(some)

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 
 from neardup.matching.match import Match, match
 from neardup.matching.rule import Thresholds
+from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.settled import Batch
 from neardup.monitoring.host_watch import HostWatch
 from tests.support.documents import document
@@ -19,7 +20,8 @@ MATCH: Match = _MATCH._replace(url="http://first.example/")
 
 
 def batch(pages: Sequence[tuple[str, Match | None]]) -> Batch:
-    return Batch("v", {"url": [url for url, _ in pages]}, [found for _, found in pages])
+    documents = [document(offset, 1, url=url) for offset, (url, _) in enumerate(pages)]
+    return Batch("v", DocumentColumns.from_documents(documents), [found for _, found in pages])
 
 
 def pages(host: str, count: int, duplicates: int) -> list[tuple[str, Match | None]]:

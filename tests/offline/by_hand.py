@@ -40,13 +40,13 @@ def document_of(offset: int, page: Page) -> Document:
     assert signature.fingerprint is not None
     assert signature.sketches is not None
     return Document(
-        DocumentId(1000, 0, offset),
-        page.url,
-        page.fetched_at,
-        signature.fingerprint.value,
-        signature.checksums,
-        len(page.content),
-        pack_sketch(signature.sketches),
+        id=DocumentId(1000, 0, offset),
+        url=page.url,
+        fetched_at=page.fetched_at,
+        fingerprint=signature.fingerprint.value,
+        checksums=signature.checksums,
+        size=len(page.content),
+        sketch=pack_sketch(signature.sketches),
     )
 
 

@@ -52,13 +52,13 @@ def crawl() -> Crawl:
         page, sketch = sampled.page, pack_sketch(signature.sketches)
         made.documents.append(
             Document(
-                DocumentId(number, 0, number),
-                page.url,
-                page.fetched_at,
-                signature.fingerprint.value,
-                signature.checksums,
-                len(page.content),
-                sketch,
+                id=DocumentId(number, 0, number),
+                url=page.url,
+                fetched_at=page.fetched_at,
+                fingerprint=signature.fingerprint.value,
+                checksums=signature.checksums,
+                size=len(page.content),
+                sketch=sketch,
             )
         )
         made.shingles.append(shingles)

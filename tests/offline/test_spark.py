@@ -82,13 +82,13 @@ def crawled(pages: int, signatures: Signatures) -> list[Settled]:
             continue
         sketch = pack_sketch(signature.sketches, keep_spots=signatures.choices.keep_spots)
         each = Document(
-            DocumentId(number // 2, number % 2, number),
-            page.url,
-            page.fetched_at,
-            signature.fingerprint.value,
-            signature.checksums,
-            len(page.content),
-            sketch,
+            id=DocumentId(number // 2, number % 2, number),
+            url=page.url,
+            fetched_at=page.fetched_at,
+            fingerprint=signature.fingerprint.value,
+            checksums=signature.checksums,
+            size=len(page.content),
+            sketch=sketch,
         )
         earlier = first_with.setdefault(each.checksums.tokens, each)
         relation = each.checksums.relation_to(earlier.checksums)

@@ -13,7 +13,7 @@ from neardup.kernels.signatures import comparing
 from neardup.log import Output, PlainRecord
 from neardup.matching.match import Match
 from neardup.messages import wire
-from neardup.messages.document_columns import columns_of
+from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.pages import write_page
 from neardup.messages.registrations import write_registrations
 from neardup.runtime.stage import Waves
@@ -58,18 +58,18 @@ def document(
     if isinstance(some, int):
         some = shingles(some, 200)
     return Document(
-        DocumentId(offset if timestamp is None else timestamp, partition, offset),
-        f"http://{partition}.example/{offset}" if url is None else url,
-        None,
-        fingerprint,
-        Checksums(
+        id=DocumentId(offset if timestamp is None else timestamp, partition, offset),
+        url=f"http://{partition}.example/{offset}" if url is None else url,
+        fetched_at=None,
+        fingerprint=fingerprint,
+        checksums=Checksums(
             checksum_of_content((content or f"content {partition}:{offset}").encode()),
             checksum_of_content((tokens or f"tokens {partition}:{offset}").encode()),
             checksum_of_hashes(sample_of(some).values),
         ),
-        100,
-        sketch_of(some),
-        note,
+        size=100,
+        sketch=sketch_of(some),
+        note=note,
     )
 
 
@@ -111,7 +111,7 @@ def registrations_of(
     some: Sequence[Document], *, batch: BatchId = BATCH, expected: Sequence[int] = (0,), plan: str = "plan"
 ) -> list[bytes]:
     """Messages that register all of these documents with one owner."""
-    return list(write_registrations(batch, expected, columns_of(some), range(len(some)), plan))
+    return list(write_registrations(batch, expected, DocumentColumns.from_documents(some), range(len(some)), plan))
 
 
 def body_of(value: bytes | None, kind: str) -> dict[str, Any]:

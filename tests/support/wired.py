@@ -33,13 +33,13 @@ def aggregator(settings: Settings, number: int, directory: Path, now: float = NO
 class Wired:
     """One of each stage for every partition. Everything that was ever sent is kept, by topic and partition."""
 
-    def __init__(self, settings: Settings, directory: Path, featurizing: PagePool | None = None) -> None:
+    def __init__(self, settings: Settings, directory: Path, page_pool: PagePool | None = None) -> None:
         self.settings, self.plan, self.topics = settings, plan_of(settings), Topics.under(settings.prefix)
         self.sent: defaultdict[tuple[str, int], list[PlainRecord]] = defaultdict(list)
         self.rejected: list[type[Exception]] = []
         self.verdicts: list[Verdict] = []
         self._featurizer = Featurizer(
-            featurizing=featurizing or PagePool(Signatures(SignatureOptions.of(settings)), None),
+            batch_featurizer=page_pool or PagePool(Signatures(SignatureOptions.of(settings)), None),
             plan=self.plan,
             topics=self.topics,
             owners=settings.owners,

@@ -62,8 +62,8 @@ class Deployment:
         return Signatures(SignatureOptions.of(self.settings), everything=False)
 
     @cached_property
-    def featurizing(self) -> PagePool:
-        """One for all featurizers of a process."""
+    def page_pool(self) -> PagePool:
+        """The pool of processes that featurize pages, shared by all featurizer stages of this process."""
         model = None if self.psm is None else self.psm.model
         return PagePool(self.signatures, model, self.settings.processes or FEATURIZING_PROCESSES)
 
@@ -79,7 +79,7 @@ class Deployment:
 
 def _featurizer(deployment: Deployment, partition: Partition) -> Stage:
     return Featurizer(
-        featurizing=deployment.featurizing,
+        batch_featurizer=deployment.page_pool,
         plan=deployment.plan,
         topics=deployment.topics,
         owners=deployment.settings.owners,

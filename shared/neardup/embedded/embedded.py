@@ -182,7 +182,7 @@ class Embedded:
             else:
                 runner.abandon()
         await asyncio.gather(*self._running, return_exceptions=True)
-        await asyncio.to_thread(self._deployment.featurizing.close)
+        await asyncio.to_thread(self._deployment.page_pool.close)
 
     @property
     def fed(self) -> int:

@@ -1,7 +1,9 @@
-"""Documents as columns of a message: arrays for numbers, lists for text, all sketches in one array."""
+"""Documents as columns: the form in which they travel between processes, in messages and into the corpus."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,273 @@ T = TypeVar("T")
 
 BATCH_BYTES: Final = 512 * 1024
 """A message is closed when its documents reach this size."""
+CHECKSUM_LEVELS: Final = 3
+"""Checksums per document, in the order of the fields of `Checksums`."""
 
-_LEVELS: Final = 3
+_CONTENT_END: Final = CHECKSUM_BYTES
+_TOKENS_END: Final = 2 * CHECKSUM_BYTES
+_SHINGLES_END: Final = 3 * CHECKSUM_BYTES
 _NONE: Final = type(None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DocumentColumns:
+    """Documents as columns, one row per document.
+
+    Fields have the names that the columns have in messages. `from_body` validates; every other constructor trusts its
+    arguments.
+    """
+
+    id: NDArray[np.int64]
+    """(n, 3): timestamp, partition and offset."""
+    url: list[str]
+    fetched_at: list[str | None]
+    fingerprint: NDArray[np.uint64]
+    checksums: NDArray[np.uint8]
+    """(n, 3 levels of CHECKSUM_BYTES bytes)."""
+    size: NDArray[np.int64]
+    """Bytes of the page."""
+    sketch: NDArray[np.uint64]
+    """The packed sketches of all documents, one after the other."""
+    words: NDArray[np.int64]
+    """Length of each sketch in words; 0 for a document without a sketch."""
+    note: list[str | None]
+
+    @classmethod
+    def from_documents(
+        cls, documents: Sequence[Document], sketches: Sequence[NDArray[np.uint64]] | None = None
+    ) -> Self:
+        """Build the columns of documents. `sketches` replaces their own sketches."""
+        if sketches is None:
+            sketches = [each.sketch for each in documents]
+        return cls._packed(
+            ids=[each.id for each in documents],
+            urls=[each.url for each in documents],
+            times=[each.fetched_at for each in documents],
+            fingerprints=[each.fingerprint for each in documents],
+            checksums=[each.checksums for each in documents],
+            sizes=[each.size for each in documents],
+            sketches=sketches,
+            notes=[each.note for each in documents],
+        )
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any], mips: int | None) -> Self:
+        """Read the columns from the body of a message, which may have other fields as well. Raises Corrupt.
+
+        Every document must have a sketch with `mips` MIPs values; with None a document may have any sketch, or none.
+        """
+        try:
+            columns = cls(**{name: body[name] for name in _NAMES})
+            columns._check()
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
+        if mips is not None and not are_packed(columns.sketch, columns.words, mips):
+            raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+        return columns
+
+    @classmethod
+    def concatenate(cls, parts: "Sequence[DocumentColumns]") -> "DocumentColumns":
+        """Join one or more parts, in order. A single part is not copied."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            id=np.concatenate([part.id for part in parts]),
+            url=[*chain.from_iterable(part.url for part in parts)],
+            fetched_at=[*chain.from_iterable(part.fetched_at for part in parts)],
+            fingerprint=np.concatenate([part.fingerprint for part in parts]),
+            checksums=np.concatenate([part.checksums for part in parts]),
+            size=np.concatenate([part.size for part in parts]),
+            sketch=np.concatenate([part.sketch for part in parts]),
+            words=np.concatenate([part.words for part in parts]),
+            note=[*chain.from_iterable(part.note for part in parts)],
+        )
+
+    def __len__(self) -> int:
+        return len(self.url)
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yield the documents, each with a sketch of its own."""
+        checksums, sketches = self.checksums.tobytes(), self.sketch
+        start = at = 0
+        for place, url, fetched_at, fingerprint, size, count, note in zip(
+            self.id.tolist(),
+            self.url,
+            self.fetched_at,
+            self.fingerprint.tolist(),
+            self.size.tolist(),
+            self.words.tolist(),
+            self.note,
+            strict=True,
+        ):
+            content, tokens, shingles = start + _CONTENT_END, start + _TOKENS_END, start + _SHINGLES_END
+            yield Document(
+                id=DocumentId(*place),
+                url=url,
+                fetched_at=fetched_at,
+                fingerprint=fingerprint,
+                checksums=Checksums(checksums[start:content], checksums[content:tokens], checksums[tokens:shingles]),
+                size=size,
+                # A copy: a view would keep the whole message in memory for as long as its longest-lived document.
+                sketch=sketches[at : at + count].copy(),
+                note=note,
+            )
+            start, at = shingles, at + count
+
+    @property
+    def sketch_ends(self) -> NDArray[np.int64]:
+        """The end of each document's sketch in `sketch`."""
+        return np.cumsum(self.words)
+
+    def checksum(self, level: int) -> NDArray[np.uint8]:
+        """Return one level of the checksums, as (n, CHECKSUM_BYTES): 0 content, 1 tokens, 2 shingles."""
+        return self.checksums[:, level * CHECKSUM_BYTES : (level + 1) * CHECKSUM_BYTES]
+
+    def to_body(self) -> dict[str, Any]:
+        """Return the columns as fields of a message."""
+        return {name: getattr(self, name) for name in _NAMES}
+
+    def select(self, rows: Sequence[int]) -> "DocumentColumns":
+        """Return one or more rows, in the given order. Arrays are not copied if `rows` is a range with step 1."""
+        ends = self.sketch_ends
+        starts = ends - self.words
+        if isinstance(rows, range) and rows.step == 1:
+            some = slice(rows[0], rows[-1] + 1)
+            return DocumentColumns(
+                id=self.id[some],
+                url=self.url[some],
+                fetched_at=self.fetched_at[some],
+                fingerprint=self.fingerprint[some],
+                checksums=self.checksums[some],
+                size=self.size[some],
+                sketch=self.sketch[starts[rows[0]] : ends[rows[-1]]],
+                words=self.words[some],
+                note=self.note[some],
+            )
+        chosen = np.fromiter(rows, np.int64, len(rows))
+        return DocumentColumns(
+            id=self.id[chosen],
+            url=[self.url[row] for row in rows],
+            fetched_at=[self.fetched_at[row] for row in rows],
+            fingerprint=self.fingerprint[chosen],
+            checksums=self.checksums[chosen],
+            size=self.size[chosen],
+            sketch=np.concatenate([self.sketch[starts[row] : ends[row]] for row in rows]),
+            words=self.words[chosen],
+            note=[self.note[row] for row in rows],
+        )
+
+    def split(self, rows: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Cut `rows` into runs that make messages of about 512 KB each."""
+        words, urls, times, notes = self.words, self.url, self.fetched_at, self.note
+
+        def size(row: int) -> int:
+            return _size(len(urls[row]) + len(times[row] or "") + len(notes[row] or ""), 8 * int(words[row]))
+
+        return split(rows, size)
+
+    @classmethod
+    def _packed(
+        cls,
+        *,
+        ids: Sequence[DocumentId],
+        urls: list[str],
+        times: list[str | None],
+        fingerprints: Sequence[int],
+        checksums: Sequence[Checksums],
+        sizes: Sequence[int],
+        sketches: Sequence[NDArray[np.uint64]],
+        notes: list[str | None],
+    ) -> Self:
+        packed = b"".join(each.content + each.tokens + each.shingles for each in checksums)
+        return cls(
+            id=np.array(ids, np.int64).reshape(-1, 3),
+            url=urls,
+            fetched_at=times,
+            fingerprint=np.array(fingerprints, np.uint64),
+            checksums=np.frombuffer(packed, np.uint8).reshape(-1, CHECKSUM_LEVELS * CHECKSUM_BYTES),
+            size=np.array(sizes, np.int64),
+            sketch=np.concatenate(sketches) if sketches else np.empty(0, np.uint64),
+            words=np.array([sketch.size for sketch in sketches], np.int64),
+            note=notes,
+        )
+
+    def _check(self) -> None:
+        expect_column("id", self.id, np.int64, 3)
+        expect_column("checksums", self.checksums, np.uint8, CHECKSUM_LEVELS * CHECKSUM_BYTES)
+        expect_column("size", self.size, np.int64)
+        expect_column("fingerprint", self.fingerprint, np.uint64)
+        expect_column("words", self.words, np.int64)
+        expect_column("sketch", self.sketch, np.uint64)
+        for name in ("checksums", "size", "fingerprint", "words", "url", "fetched_at", "note"):
+            column = getattr(self, name)
+            if len(column) != len(self.id):
+                raise Corrupt(f"expected {len(self.id)} rows of {name}, got {len(column)}")
+        words, total = self.words, self.sketch.size
+        # No single length may exceed the total: the sum could wrap around to the right number.
+        if (words < 0).any() or (words > total).any() or int(words.sum()) != total:
+            raise Corrupt(f"expected sketches of {words.sum()} words, got {total}")
+        if not isinstance(self.url, list) or {*map(type, self.url)} - {str}:
+            raise Corrupt("expected urls as a list of text")
+        for name, values in (("fetched_at", self.fetched_at), ("note", self.note)):
+            if not isinstance(values, list) or {*map(type, values)} - {str, _NONE}:
+                raise Corrupt(f"expected {name} as a list of text or nil")
+
+
+_NAMES: Final = tuple(field.name for field in fields(DocumentColumns))
+
+
+class DocumentColumnsBuilder:
+    """Collects documents one by one and builds their columns."""
+
+    def __init__(self) -> None:
+        self._ids: list[DocumentId] = []
+        self._urls: list[str] = []
+        self._times: list[str | None] = []
+        self._fingerprints: list[int] = []
+        self._checksums: list[Checksums] = []
+        self._sizes: list[int] = []
+        self._sketches: list[NDArray[np.uint64]] = []
+        self._notes: list[str | None] = []
+
+    def append(
+        self,
+        *,
+        id: DocumentId,
+        url: str,
+        fetched_at: str | None,
+        fingerprint: int,
+        checksums: Checksums,
+        size: int,
+        sketch: NDArray[np.uint64],
+        note: str | None = None,
+    ) -> None:
+        """Add a row."""
+        self._ids.append(id)
+        self._urls.append(url)
+        self._times.append(fetched_at)
+        self._fingerprints.append(fingerprint)
+        self._checksums.append(checksums)
+        self._sizes.append(size)
+        self._sketches.append(sketch)
+        self._notes.append(note)
+
+    def build(self) -> DocumentColumns:
+        """Return the columns of all rows. The builder must not be used afterwards."""
+        return DocumentColumns._packed(
+            ids=self._ids,
+            urls=self._urls,
+            times=self._times,
+            fingerprints=self._fingerprints,
+            checksums=self._checksums,
+            sizes=self._sizes,
+            sketches=self._sketches,
+            notes=self._notes,
+        )
+
+
 def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """Cut into runs that make messages of about 512 KB."""
+    """Cut `items` into runs that make messages of about 512 KB each."""
     start = total = 0
     for end, item in enumerate(items):
         total += size(item)
@@ -33,138 +295,13 @@ def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]
 
 
 def size_of(document: Document) -> int:
-    """Bytes on the wire, about, and rather more."""
+    """Return an estimate, from above, of the bytes that a document takes in a message."""
     text = len(document.url) + len(document.fetched_at or "") + len(document.note or "")
     return _size(text, document.sketch.nbytes)
 
 
-def columns_of(documents: Sequence[Document], sketches: Sequence[NDArray[np.uint64]] | None = None) -> dict[str, Any]:
-    """The columns of these documents, with these sketches instead of their own if there are any."""
-    checksums = b"".join(each.checksums.content + each.checksums.tokens + each.checksums.shingles for each in documents)
-    if sketches is None:
-        sketches = [each.sketch for each in documents]
-    return {
-        "id": np.array([each.id for each in documents], np.int64).reshape(-1, 3),
-        "url": [each.url for each in documents],
-        "fetched_at": [each.fetched_at for each in documents],
-        "fingerprint": np.array([each.fingerprint for each in documents], np.uint64),
-        "checksums": np.frombuffer(checksums, np.uint8).reshape(-1, _LEVELS * CHECKSUM_BYTES),
-        "size": np.array([each.size for each in documents], np.int64),
-        "sketch": np.concatenate(sketches) if sketches else np.empty(0, np.uint64),
-        "words": np.array([sketch.size for sketch in sketches], np.int64),
-        "note": [each.note for each in documents],
-    }
-
-
-def joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The columns of several lots of documents, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    return {
-        name: [value for part in parts for value in part[name]]
-        if isinstance(column, list)
-        else np.concatenate([part[name] for part in parts])
-        for name, column in first.items()
-    }
-
-
-def taken(columns: dict[str, Any], rows: Sequence[int]) -> dict[str, Any]:
-    """The columns of some of the documents. A range of rows, with no gaps, is not copied."""
-    ends = np.cumsum(columns["words"])
-    starts = ends - columns["words"]
-    sketch = columns["sketch"]
-    if isinstance(rows, range) and rows:
-        some = slice(rows[0], rows[-1] + 1)
-        of_them = slice(starts[rows[0]], ends[rows[-1]])
-        return {name: column[of_them if name == "sketch" else some] for name, column in columns.items()}
-    chosen: dict[str, Any] = {
-        name: [column[row] for row in rows] if isinstance(column, list) else column[rows]
-        for name, column in columns.items()
-        if name != "sketch"
-    }
-    chosen["sketch"] = np.concatenate([sketch[starts[row] : ends[row]] for row in rows])
-    return chosen
-
-
-def split_rows(columns: dict[str, Any], rows: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Cut into runs that make messages of about 512 KB."""
-    words, urls, times, notes = (columns[name] for name in ("words", "url", "fetched_at", "note"))
-
-    def size(row: int) -> int:
-        return _size(len(urls[row]) + len(times[row] or "") + len(notes[row] or ""), 8 * int(words[row]))
-
-    return split(rows, size)
-
-
-def documents_of(body: dict[str, Any], mips: int | None) -> list[Document]:
-    """The documents back. Raises Corrupt when the columns are not those of documents.
-
-    `mips`: every document must have a sketch with so many MIPs values; None if it need not have one.
-    """
-    check(body)
-    if mips is not None and not are_packed(body["sketch"], body["words"], mips):
-        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
-    return _documents(body)
-
-
-def check(body: dict[str, Any]) -> None:
-    """Raises Corrupt when these are not the columns of documents."""
-    try:
-        _check(body)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
-
-
-def _check(body: dict[str, Any]) -> None:
-    ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
-    checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
-    expect_column("id", ids, np.int64, 3)
-    expect_column("checksums", checksums, np.uint8, width)
-    for name, column, dtype in (
-        ("size", sizes, np.int64), ("fingerprint", fingerprints, np.uint64), ("words", words, np.int64),
-        ("sketch", sketch, np.uint64),
-    ):  # fmt: skip
-        expect_column(name, column, dtype)
-    urls, times, notes = body["url"], body["fetched_at"], body["note"]
-    for name, column in (
-        ("checksums", checksums), ("size", sizes), ("fingerprint", fingerprints), ("words", words), ("url", urls),
-        ("fetched_at", times), ("note", notes),
-    ):  # fmt: skip
-        if len(column) != len(ids):
-            raise Corrupt(f"expected {len(ids)} rows of {name}, got {len(column)}")
-    # None may be longer than all: else their sum could wrap around to the right one.
-    if (words < 0).any() or (words > sketch.size).any() or int(words.sum()) != sketch.size:
-        raise Corrupt(f"expected sketches of {words.sum()} words, got {sketch.size}")
-    if {*map(type, urls)} - {str}:
-        raise Corrupt("expected urls of text")
-    if {*map(type, times), *map(type, notes)} - {str, _NONE}:
-        raise Corrupt("expected times and notes of text")
-
-
-def _documents(body: dict[str, Any]) -> list[Document]:
-    ids, sizes, fingerprints, words, sketch = (body[name] for name in ("id", "size", "fingerprint", "words", "sketch"))
-    urls, times, notes = body["url"], body["fetched_at"], body["note"]
-    checksums, width = body["checksums"], _LEVELS * CHECKSUM_BYTES
-    packed, at, step = checksums.tobytes(), 0, CHECKSUM_BYTES
-    documents = []
-    columns = zip(ids.tolist(), urls, times, fingerprints.tolist(), sizes.tolist(), words.tolist(), notes, strict=True)
-    for number, (place, url, fetched_at, fingerprint, size, count, note) in enumerate(columns):
-        start = number * width
-        three = Checksums(
-            packed[start : start + step],
-            packed[start + step : start + 2 * step],
-            packed[start + 2 * step : start + width],
-        )
-        # A copy: a view would keep the whole message in memory for as long as its longest-lived document.
-        own = sketch[at : at + count].copy()
-        documents.append(Document(DocumentId(*place), url, fetched_at, fingerprint, three, size, own, note))
-        at += count
-    return documents
-
-
 def expect_column(name: str, column: Any, dtype: type[np.generic], columns: int = 0) -> None:
-    """Raise Corrupt unless it is an array of this type, with so many columns; 0: with one dimension."""
+    """Raise Corrupt unless `column` is an array of this type with `columns` columns; 0 means one dimension."""
     shape = column.shape[1:]
     if column.dtype != dtype or shape != ((columns,) if columns else ()):
         raise Corrupt(f"{name}: expected {np.dtype(dtype).name} in {columns or 1} columns, got {column.dtype} {shape}")

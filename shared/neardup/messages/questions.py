@@ -15,7 +15,7 @@ import numpy as np
 from neardup.errors import Corrupt
 from neardup.matching.match import RELATIONS, Match
 from neardup.messages import wire
-from neardup.messages.document_columns import columns_of, documents_of, expect_column, size_of, split
+from neardup.messages.document_columns import DocumentColumns, expect_column, size_of, split
 from neardup.messages.fields import document_of, mask_of, number_of, text_of, word_of
 from neardup.types import Document, DocumentId
 
@@ -49,7 +49,7 @@ def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Ite
         ]
         yield wire.encode(
             "questions",
-            columns_of([each.document for each in some])
+            DocumentColumns.from_documents([each.document for each in some]).to_body()
             | {
                 "plan": plan,
                 "asker": asker,
@@ -62,7 +62,7 @@ def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Ite
 
 def read_questions(body: dict[str, Any], owners: int, mips: int) -> tuple[int, list[Question]]:
     """(asker, questions) from a message, in a deployment of so many owners and MIPs values. Raises Corrupt."""
-    documents = documents_of(body, mips)
+    documents = DocumentColumns.from_body(body, mips)
     asker = body.get("asker")
     if not isinstance(asker, int) or asker not in range(owners):
         raise Corrupt(f"expected an owner below {owners}, got {asker!r}")

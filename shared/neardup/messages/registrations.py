@@ -1,7 +1,7 @@
-"""Registrations: documents on their way from the featurizer to their owners, a batch to a message.
+"""Registrations: messages that carry the documents of a batch from the featurizer to their owners.
 
-With the documents comes the list of shard partitions that will answer for them. A page without a fingerprint goes to
-an owner, too, which only tells the crawler.
+A registration lists the shard partitions that will answer for its documents. A page without a fingerprint is sent to an
+owner as well, as a skipped page: the owner only writes its verdict.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.errors import Corrupt
 from neardup.messages import wire
-from neardup.messages.document_columns import documents_of, split, split_rows, taken
+from neardup.messages.document_columns import DocumentColumns, split
 from neardup.messages.fields import batch_of, document_of, optional_text_of, text_of
 from neardup.types import BatchId, Document, SkippedPage
 
@@ -27,29 +27,35 @@ class Registrations:
 
 
 def write_registrations(
-    batch: BatchId, expected: Sequence[int], documents: dict[str, Any], rows: Sequence[int], plan: str
+    batch: BatchId, expected: Sequence[int], documents: DocumentColumns, rows: Sequence[int], plan: str
 ) -> Iterator[bytes]:
-    """Messages for the owner of these rows of the documents' columns, each about 512 KB at most."""
+    """Yield messages of about 512 KB for the owner of `rows` of the documents.
+
+    `expected` are the shard partitions that will answer, `plan` is the digest of the sender's plan.
+    """
     head = {"batch": list(batch), "expected": np.array(expected, np.int64), "plan": plan}
-    for some in split_rows(documents, rows):
-        yield wire.encode("registrations", head | taken(documents, some))
+    for some in documents.split(rows):
+        yield wire.encode("registrations", head | documents.select(some).to_body())
 
 
 def read_registrations(body: dict[str, Any], partitions: int, mips: int) -> Registrations:
-    """The body of a message, in a deployment of so many shard partitions and MIPs values. Raises WireError."""
+    """Read the body of a message, in a deployment with `partitions` shard partitions and `mips` MIPs values.
+
+    Raises WireError.
+    """
     expected = _partitions(body.get("expected"), partitions)
-    return Registrations(batch_of(body.get("batch")), expected, documents_of(body, mips))
+    return Registrations(batch_of(body.get("batch")), expected, list(DocumentColumns.from_body(body, mips)))
 
 
 def write_skipped(pages: Sequence[SkippedPage]) -> Iterator[bytes]:
-    """Messages for one owner, each about 512 KB at most."""
+    """Yield messages of about 512 KB for one owner."""
     for some in split(pages, lambda page: 80 + 4 * (len(page.url) + len(page.fetched_at or "") + len(page.reason))):
         rows = [[*page.id, page.url, page.fetched_at, page.reason] for page in some]
         yield wire.encode("skipped", {"pages": rows})
 
 
 def read_skipped(body: dict[str, Any]) -> list[SkippedPage]:
-    """The body of a message. Raises WireError."""
+    """Return the skipped pages in the body of a message. Raises WireError."""
     try:
         return [
             SkippedPage(document_of(place), text_of(url), optional_text_of(fetched_at), text_of(reason))

@@ -1,10 +1,10 @@
-"""Which host loses its pages: the one with the highest share of duplicates among those with many recent pages.
+"""The host with the highest share of duplicates, among hosts with many recent pages.
 
-A host whose pages are nearly all duplicates has a wall in front of them (log in, consent, not found), or is a mirror,
-or has a template that hides what differs. Recrawls, duplicates with the url of the page itself, do not count.
+A host whose pages are nearly all duplicates serves a wall in front of them (login, consent, not found), is a mirror, or
+has a template that hides the differences. Recrawls, which are duplicates with the page's own url, do not count.
 
-There are more hosts than memory for them. Kept are those with most pages (Misra & Gries 1982, merged a batch at a time
-as in Agarwal et al. 2012): a host that has more than one page in `_HOSTS` of the window is certain to be among them.
+There are more hosts than fit in memory. The hosts with most pages are kept (Misra & Gries 1982, merged per batch as in
+Agarwal et al. 2012): a host with more than one in `_HOSTS` pages of the window is guaranteed to be among them.
 """
 
 import logging
@@ -16,9 +16,9 @@ from neardup.util.urls import host_or_url
 
 _HOSTS: Final = 1000
 _WINDOW: Final = 100_000
-"""Documents after which everything counts half."""
+"""Documents after which all counts are halved."""
 _NEARLY_ALL: Final = 0.95
-"""From this share on a host is named in the log, once; the alert asks for the same."""
+"""Hosts with at least this share of duplicates are logged, once each. The alert has the same threshold."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,10 @@ class _Tally:
 
 
 class HostWatch:
-    """Of one partition of the documents, each of which has its share of every host. A function of the documents."""
+    """The watch over one partition of the documents topic. Its state depends on the documents alone.
+
+    Every partition holds a share of the pages of every host.
+    """
 
     def __init__(self, partition: int, *, least_pages: int, hosts: int = _HOSTS, window: int = _WINDOW) -> None:
         self._partition = str(partition)
@@ -44,8 +47,8 @@ class HostWatch:
         self._counted = 0
 
     def take(self, batch: Batch) -> None:
-        """Count these documents and say which host has lost most."""
-        for url, match in zip(batch.columns["url"], batch.matches, strict=True):
+        """Count the documents of a batch and update the metric."""
+        for url, match in zip(batch.documents.url, batch.matches, strict=True):
             if match is None or match.url != url:
                 self._count(host_or_url(url), match is not None)
         self._prune()
@@ -56,7 +59,7 @@ class HostWatch:
         self._report()
 
     def worst(self) -> tuple[str, float]:
-        """The host and its share of duplicates; no name and 0 while no host has pages enough."""
+        """Return the worst host and its share of duplicates; an empty name and 0 while no host has enough pages."""
         shares = [
             (tally.duplicates / tally.pages, host)
             for host, tally in self._tallies.items()
@@ -66,7 +69,7 @@ class HostWatch:
         return host, share
 
     def close(self) -> None:
-        """Report nothing any more."""
+        """Withdraw the metric."""
         metrics.withdraw((self._partition,), metrics.HOST_DUPLICATES)
 
     def _count(self, host: str, is_duplicate: bool) -> None:
@@ -79,7 +82,7 @@ class HostWatch:
         self._counted += 1
 
     def _prune(self) -> None:
-        """Take from all the weight of the first that is one too many: those with no more than it are gone."""
+        """Subtract from all weights that of the first host over the limit, and drop the hosts that reach zero."""
         if len(self._tallies) <= self._most:
             return
         surplus = sorted((tally.weight for tally in self._tallies.values()), reverse=True)[self._most]

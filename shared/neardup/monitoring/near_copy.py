@@ -1,4 +1,4 @@
-"""A near-copy of a page: some of its words replaced, so that the rule still calls it a duplicate of the page."""
+"""Near-copies of pages: some words are replaced, few enough that the rule still calls the copy a duplicate."""
 
 import random
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from neardup.signatures.signature import Signature, Signatures
 from neardup.types import Page, Relation
 
 _TRIES: Final = 5
-"""With half the changes each time: chance may put the sketch of a copy below the threshold."""
+"""Attempts, each with half the changes of the one before: a sketch may fall below the threshold by chance."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz"
 
 
 @dataclass(frozen=True, slots=True)
 class NearCopy:
-    """The changed page, how it relates to the page it was made of, and how much its sketch resembles that one's."""
+    """The changed page, its relation to the original, and the estimated resemblance of the two."""
 
     page: Page
     relation: Relation
@@ -25,16 +25,16 @@ class NearCopy:
 
 
 class NearCopies:
-    """Makes near-copies by the signatures and the rule of a deployment."""
+    """Makes near-copies with the signatures and the rule of a deployment."""
 
     def __init__(self, signatures: Signatures, thresholds: Thresholds) -> None:
         self._signatures = signatures
         self._thresholds = thresholds
 
     def of(self, page: Page, draw: random.Random) -> NearCopy | None:
-        """A copy that resembles the page by anything from the threshold to nearly 1, all about as likely.
+        """Return a copy whose resemblance is about uniform between the threshold and 1.
 
-        None where none can be made: the page has no sketch, or so few words that any change is too much.
+        Returns None if no copy can be made: the page has no sketch, or so few words that any change is too much.
         """
         try:
             _, tokens = self._signatures.text_and_tokens(page)
@@ -45,7 +45,7 @@ class NearCopies:
         if original.sketches is None:
             return None
         wanted = draw.uniform(self._thresholds.resemblance, 1.0)
-        # A word is in w shingles: of n shingles, d changed words leave n - wd in both and make n + wd in either.
+        # A word is in w shingles. Of n shingles, d changed words leave n - wd in both pages; the union has n + wd.
         w = self._signatures.choices.w
         changes = max(1, round(len(words) * (1 - wanted) / (w * (1 + wanted))))
         for _ in range(_TRIES):
@@ -57,7 +57,7 @@ class NearCopies:
 
     def _checked(self, page: Page, original: Signature, words: list[str]) -> NearCopy | None:
         text = " ".join(words)
-        # The text alone: markup, charset and content type were of the bytes that it was read from.
+        # The text only: markup, charset and content type belonged to the original bytes.
         changed = replace(page, html=None, text=text, content_type=None, charset=None)
         try:
             copy = self._signatures.of(changed)
@@ -72,7 +72,7 @@ class NearCopies:
 
 
 def _changed(words: list[str], count: int, draw: random.Random) -> list[str]:
-    """So many words, anywhere, replaced by some that no language has."""
+    """Return the words with `count` of them, at random places, replaced by words of no language."""
     changed = list(words)
     for place in draw.sample(range(len(words)), min(count, len(words))):
         changed[place] = "".join(draw.choices(_LETTERS, k=9))

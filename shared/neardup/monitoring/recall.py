@@ -1,8 +1,8 @@
-"""Recall as it is now: of the near-duplicates that somebody knew of, how many the stream found.
+"""Current recall: the share of known near-duplicates that the stream found.
 
-Two know: who planted a canary, and the shadow that compares a sample of documents with everything recent. Each check
-is a found or a missed one. Prometheus has them as counters, to be added up over workers and hours (the recorded
-rules do), and as gauges over the last few hundred of a partition, with the interval that so few allow to claim.
+There are two sources of known near-duplicates: planted canaries, and the shadow sample, which compares some documents
+with all recent ones. Each check is a hit or a miss. Prometheus has counters, which the recording rules sum over workers
+and hours, and gauges over the last checks of a partition, with their confidence interval.
 """
 
 from collections import deque
@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 from neardup import metrics
 
 LAST: Final = 1000
-"""Checks that the gauges speak of."""
+"""Checks that the gauges cover."""
 Z: Final = 1.96
-"""Standard deviations on either side: 95%."""
+"""Standard deviations on either side, for an interval of 95%."""
 _GAUGES: Final = (metrics.RECALL, metrics.RECALL_LOW, metrics.RECALL_HIGH)
 
 
 class Interval(NamedTuple):
-    """A share, and between what bounds the true one is, 95 times of 100."""
+    """A share with its 95% confidence interval."""
 
     low: float
     estimate: float
@@ -27,19 +27,19 @@ class Interval(NamedTuple):
 
 
 def wilson(found: int, total: int) -> Interval:
-    """Wilson's interval: unlike the plain one, it stays within 0 and 1, and is wide when there is little to go by."""
+    """Return Wilson's score interval, which stays within 0 and 1 and is wide when `total` is small."""
     if not total:
         return Interval(0.0, 0.0, 1.0)
     share = found / total
     middle = share + Z * Z / (2 * total)
     reach = Z * sqrt(share * (1 - share) / total + Z * Z / (4 * total * total))
     scale = 1 + Z * Z / total
-    # Rounding alone would put the bounds of all found, or none, a hair beside 1 and 0.
+    # Rounding alone could put a bound slightly above 1 or below 0.
     return Interval(max(0.0, (middle - reach) / scale), share, min(1.0, (middle + reach) / scale))
 
 
 class Recall:
-    """The checks of one partition by one `source`, as metrics. Until the first one there are no gauges."""
+    """The checks of one partition by one `source`, as metrics. The gauges appear with the first check."""
 
     def __init__(self, source: str, partition: int, last: int = LAST) -> None:
         self._labels = source, str(partition)
@@ -49,7 +49,7 @@ class Recall:
         }
 
     def check(self, found: bool) -> None:
-        """One more."""
+        """Count a check and update the gauges."""
         self._counters[found].inc()
         self._last.append(found)
         interval = wilson(sum(self._last), len(self._last))
@@ -57,5 +57,5 @@ class Recall:
             gauge.labels(*self._labels).set(value)
 
     def close(self) -> None:
-        """Another worker's to report from now on."""
+        """Withdraw the gauges: another worker reports them from now on."""
         metrics.withdraw(self._labels, *_GAUGES)

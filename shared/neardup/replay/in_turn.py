@@ -17,7 +17,7 @@ from neardup.messages.verdicts import read_verdict
 from neardup.runtime.stage import Stage, Waves
 from neardup.settings import Settings
 from neardup.stream.aggregator.stage import Aggregator
-from neardup.stream.featurizer.stage import Featurizer, Pieces
+from neardup.stream.featurizer.stage import BatchFeaturizer, Featurizer
 from neardup.stream.shard.stage import Shard
 from neardup.types import Verdict
 
@@ -25,11 +25,13 @@ from neardup.types import Verdict
 class InTurn:
     """One owner and every shard partition, in a directory of its own. Use as a context. Raises what a stage raises."""
 
-    def __init__(self, settings: Settings, featurizing: Pieces, directory: Path, psm: Psm | None = None) -> None:
+    def __init__(
+        self, settings: Settings, batch_featurizer: BatchFeaturizer, directory: Path, psm: Psm | None = None
+    ) -> None:
         """`settings` must say one owner and verdicts in JSON."""
         assert settings.owners == 1
         plan, self._topics = plan_of(settings), Topics.under(settings.prefix, settings.generation)
-        self._featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=self._topics, owners=1)
+        self._featurizer = Featurizer(batch_featurizer=batch_featurizer, plan=plan, topics=self._topics, owners=1)
         self._owner = Aggregator(settings=settings, plan=plan, partition=0, identity="replay", clock=lambda: 0.0)
         self._stages: dict[tuple[str, int], Stage] = {(self._topics.inbox, 0): self._owner}
         for number in range(plan.partitions):

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from neardup.errors import SettingsError, WrongState
 from neardup.log import PlainRecord, Record
-from neardup.messages.document_columns import columns_of
+from neardup.messages.document_columns import DocumentColumnsBuilder
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.clusters.groups import first_of_each
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.settings import Settings
 from neardup.signatures.packed_sketch import mips_bytes
 from neardup.signatures.signature import SignatureOptions
-from neardup.stream.featurizer.page_pool import Chunk, FeaturizedChunk
-from neardup.types import Checksums, Document, DocumentId
+from neardup.stream.featurizer.page_pool import FeaturizedBatch, FeaturizedChunk
+from neardup.types import Checksums, DocumentId
 
 _FREE: Final = ("bands", "spots")
 """Parts of a signature version that sketches of another one can follow."""
@@ -55,7 +55,7 @@ def require_replayable(recorded: str, settings: Settings) -> None:
 
 
 class Recorded:
-    """Makes pieces from rows of a corpus. The offset of a record is the place of its document in the order of all.
+    """Featurizes from rows of a corpus. The offset of a record is the place of its document in the order of all.
 
     Raises WrongState if the corpus lacks a document whose sketch another one needs.
     """
@@ -66,36 +66,41 @@ class Recorded:
         self._sketch_of = sketched_rows(corpus)
 
     def records(self, size: int) -> Iterator[list[Record]]:
-        """All documents in order, so many at a time."""
+        """Yield all documents in order, `size` at a time."""
         order = self._corpus.order
         times = self._corpus.id[order, 0].tolist()
         for start in range(0, len(times), size):
             places = range(start, min(start + size, len(times)))
             yield [PlainRecord("", 0, place, times[place], None, None, ()) for place in places]
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
-        """The documents of these places: of one partition, so that the place is the name."""
-        for start in range(0, len(records), most):
-            some = records[start : start + most]
-            yield Chunk(some, [self._piece(some)])
+    def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
+        """Yield the documents of these records, all in partition 0, so that the offset alone names a document."""
+        for start in range(0, len(records), batch_size):
+            batch = records[start : start + batch_size]
+            yield FeaturizedBatch(batch, [self._chunk(batch)])
 
-    def _piece(self, records: Sequence[Record]) -> FeaturizedChunk:
-        documents = [self._document(record.offset) for record in records]
-        bands = [self._bands.keys(mips_bytes(each.sketch)) for each in documents]
-        keys = np.array(bands, np.uint64).reshape(len(documents), self._bands.k)
-        return FeaturizedChunk(columns_of(documents), keys, None, [], [])
-
-    def _document(self, place: int) -> Document:
+    def _chunk(self, records: Sequence[Record]) -> FeaturizedChunk:
         corpus = self._corpus
-        row = int(corpus.order[place])
-        return Document(
-            DocumentId(int(corpus.id[row, 0]), 0, place),
-            corpus.url(row),
-            corpus.fetched_at(row),
-            int(corpus.fingerprint[row]),
-            Checksums(*(_bytes(level) for level in corpus.checksums[row])),
-            int(corpus.size[row]),
-            corpus.sketch(int(self._sketch_of[row])),
+        documents, bands = DocumentColumnsBuilder(), []
+        for record in records:
+            row = int(corpus.order[record.offset])
+            sketch = corpus.sketch(int(self._sketch_of[row]))
+            bands.append(self._bands.keys(mips_bytes(sketch)))
+            documents.append(
+                id=DocumentId(int(corpus.id[row, 0]), 0, record.offset),
+                url=corpus.url(row),
+                fetched_at=corpus.fetched_at(row),
+                fingerprint=int(corpus.fingerprint[row]),
+                checksums=Checksums(*(_bytes(level) for level in corpus.checksums[row])),
+                size=int(corpus.size[row]),
+                sketch=sketch,
+            )
+        return FeaturizedChunk(
+            documents=documents.build(),
+            bands=np.array(bands, np.uint64).reshape(len(records), self._bands.k),
+            levels=None,
+            skipped=[],
+            rejected=[],
         )
 
 

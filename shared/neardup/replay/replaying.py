@@ -24,7 +24,7 @@ from neardup.replay.outcome import Outcome, recorded_outcome
 from neardup.replay.recorded import Recorded, require_replayable
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions
-from neardup.stream.featurizer.stage import Pieces
+from neardup.stream.featurizer.stage import BatchFeaturizer
 from neardup.types import Page, PageRef
 
 BATCH: Final = 1000
@@ -79,15 +79,15 @@ def replay_pages(
     deployment = Deployment(settings)
     try:
         records = _records(_checked(pages, urls))
-        now = _decide(settings, deployment.featurizing, records, known, directory, taken, deployment.psm)
+        now = _decide(settings, deployment.page_pool, records, known, directory, taken, deployment.psm)
     finally:
-        deployment.featurizing.close()
+        deployment.page_pool.close()
     return Replayed(was, now, [PageRef(url, f"0:{number}") for number, url in enumerate(urls)])
 
 
 def _decide(
     settings: Settings,
-    featurizing: Pieces,
+    batch_featurizer: BatchFeaturizer,
     batches: Iterable[list[Record]],
     pages: int,
     directory: Path,
@@ -97,7 +97,7 @@ def _decide(
     outcome = Outcome.of_nothing(pages)
     done = 0
     settings = replace(settings, owners=1, verdict_format="json")
-    with InTurn(settings, featurizing, directory, psm) as stream:
+    with InTurn(settings, batch_featurizer, directory, psm) as stream:
         for records in batches:
             outcome.note(stream.take(records))
             done += len(records)

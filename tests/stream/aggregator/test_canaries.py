@@ -57,7 +57,13 @@ def as_document(of: Page, offset: int) -> Document:
     assert signature.sketches is not None
     place = DocumentId(offset, 0, offset)
     return Document(
-        place, of.url, None, signature.fingerprint.value, signature.checksums, 1, pack_sketch(signature.sketches)
+        id=place,
+        url=of.url,
+        fetched_at=None,
+        fingerprint=signature.fingerprint.value,
+        checksums=signature.checksums,
+        size=1,
+        sketch=pack_sketch(signature.sketches),
     )
 
 

@@ -29,7 +29,7 @@ from neardup.settings import Settings
 from neardup.signatures.packed_sketch import pack_sketch
 from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.stream.featurizer import stage as featurizer
-from neardup.stream.featurizer.page_pool import Chunk, PagePool
+from neardup.stream.featurizer.page_pool import FeaturizedBatch, PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.types import BatchId, Document, SkippedPage
 from tests.support.documents import outputs_to, page, plain, text_of
@@ -44,18 +44,18 @@ SHORT = page(50, ["one", "two"])
 BAD = page(51, b'{"url": 7}')
 
 
-class InSmallPieces(PagePool):
-    """As if other processes had made them, seven records each."""
+class InSmallChunks(PagePool):
+    """A pool that splits each batch into chunks of seven records, as a pool with processes splits larger ones."""
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
-        for lot in super().lots(records, most):
-            starts = range(0, len(lot.records), 7)
-            yield Chunk(lot.records, [self.piece(lot.records[start : start + 7], start) for start in starts])
+    def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
+        for batch, _ in super().featurize(records, batch_size):
+            starts = range(0, len(batch), 7)
+            yield FeaturizedBatch(batch, [self.featurize_chunk(batch[start : start + 7], start) for start in starts])
 
 
 def made(settings: Settings = SETTINGS, model: FlipModel | None = None, kind: type[PagePool] = PagePool) -> Featurizer:
-    featurizing = kind(Signatures(SignatureOptions.of(settings)), model)
-    return Featurizer(featurizing=featurizing, plan=plan_of(settings), topics=TOPICS, owners=OWNERS)
+    pool = kind(Signatures(SignatureOptions.of(settings)), model)
+    return Featurizer(batch_featurizer=pool, plan=plan_of(settings), topics=TOPICS, owners=OWNERS)
 
 
 def registered(waves: Waves) -> list[tuple[int, Registrations]]:
@@ -224,7 +224,7 @@ def test_a_page_over_a_limit_is_rejected_if_so_set() -> None:
     assert [rejection.error.reason for rejection in waves.rejected] == ["over-limit"]
 
 
-# The same whatever the pieces and the cuts
+# Independence of chunks and batches
 
 
 def mixed(count: int) -> list[PlainRecord]:
@@ -237,9 +237,9 @@ def mixed(count: int) -> list[PlainRecord]:
 
 @pytest.mark.parametrize("settings", [SETTINGS, PROBABILISTIC], ids=["exact", "probabilistic"])
 @pytest.mark.parametrize("count", [1, 20, 110])
-def test_records_in_one_piece_and_in_many_make_the_same_bytes(count: int, settings: Settings) -> None:
+def test_the_number_of_chunks_does_not_change_the_bytes(count: int, settings: Settings) -> None:
     some, model = mixed(count), simulated_model() if settings is PROBABILISTIC else None
-    expected, got = (made(settings, model, kind).process(some) for kind in (PagePool, InSmallPieces))
+    expected, got = (made(settings, model, kind).process(some) for kind in (PagePool, InSmallChunks))
     assert got.waves == expected.waves
     assert [rejection.record for rejection in got.rejected] == [rejection.record for rejection in expected.rejected]
 
@@ -266,7 +266,7 @@ def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.M
 @pytest.mark.parametrize("bands", ["none", "18x7", "128x1"])
 def test_the_probes_of_a_whole_batch_are_far_below_a_megabyte(bands: str) -> None:
     plan = plan_of(replace(SETTINGS, bands=bands, band_slice_bits=0))
-    count = made(replace(SETTINGS, bands=bands))._most_pages
+    count = made(replace(SETTINGS, bands=bands))._batch_size
     column, keys = np.zeros(count, np.uint64), np.zeros(count * plan.bands, np.uint64)
     for probes in (Probes(BATCH, keys, keys), Probes(BATCH, column, None, np.zeros((count, 64), np.uint8))):
         assert len(write_probes(probes, plan.digest)) < featurizer._PROBE_BYTES + 1000

@@ -202,8 +202,8 @@ def test_done_is_said_exactly_where_registrations_expect_it(tmp_path: Path) -> N
     settings = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=2, bands="3x4", band_slice_bits=1)
     plan, topics = plan_of(settings), Topics.under("t")
     choices = SignatureOptions.of(settings)
-    featurizing = PagePool(Signatures(choices), None)
-    featurizer = Featurizer(featurizing=featurizing, plan=plan, topics=topics, owners=OWNERS)
+    pool = PagePool(Signatures(choices), None)
+    featurizer = Featurizer(batch_featurizer=pool, plan=plan, topics=topics, owners=OWNERS)
     pages = [page(offset, text_of(offset)) for offset in range(24)]
     expected, done = set(), set()
     for some in (pages[:1], pages[1:5], pages[5:]):

@@ -124,7 +124,7 @@ class Archive(Stage):
         else:
             file = CorpusFile(*covered)
             self._corpus.prepare(file, self._waiting)
-            metrics.ARCHIVED.inc(sum(len(batch.matches) for batch in self._waiting))
+            metrics.ARCHIVED.inc(sum(len(batch.documents) for batch in self._waiting))
             self._prepared.append(file)
         self._waiting, self._forgotten, self._waiting_bytes, self._first = [], [], 0, self._next
 

@@ -23,6 +23,7 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, StateUnavailable, WrongState
+from neardup.messages.document_columns import CHECKSUM_LEVELS, DocumentColumns
 from neardup.messages.forgotten import Forgotten, together
 from neardup.messages.settled import Batch
 from neardup.signatures.checksums import CHECKSUM_BYTES
@@ -227,32 +228,31 @@ def _altered(path: str, error: Exception) -> CorruptState:
 
 
 def table_of(batch: Batch) -> pyarrow.Table:
-    """The rows of a message."""
-    columns = batch.columns
-    ids = columns["id"]
+    """Return the documents of a message as rows of the corpus."""
+    documents = batch.documents
     places = [None if match is None else match.id for match in batch.matches]
     arrays = [
-        *(pyarrow.array(np.ascontiguousarray(ids[:, field])) for field in range(3)),
-        pyarrow.array(columns["url"], pyarrow.string()),
-        pyarrow.array(columns["fetched_at"], pyarrow.string()),
-        pyarrow.array(columns["fingerprint"].view(np.int64)),
-        *(_level(columns["checksums"], level) for level in range(3)),
-        pyarrow.array(columns["size"]),
-        _sketches(columns),
-        pyarrow.array(columns["note"], pyarrow.string()),
+        *(pyarrow.array(np.ascontiguousarray(documents.id[:, field])) for field in range(3)),
+        pyarrow.array(documents.url, pyarrow.string()),
+        pyarrow.array(documents.fetched_at, pyarrow.string()),
+        pyarrow.array(documents.fingerprint.view(np.int64)),
+        *(_checksums(documents.checksum(level)) for level in range(CHECKSUM_LEVELS)),
+        pyarrow.array(documents.size),
+        _sketches(documents),
+        pyarrow.array(documents.note, pyarrow.string()),
         pyarrow.array([None if match is None else str(match.relation) for match in batch.matches], pyarrow.string()),
         *(pyarrow.array([place and place[field] for place in places], pyarrow.int64()) for field in range(3)),
     ]
     return pyarrow.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def _level(checksums: NDArray[np.uint8], level: int) -> pyarrow.Array:
-    data = checksums[:, level * CHECKSUM_BYTES : (level + 1) * CHECKSUM_BYTES].tobytes()
-    return pyarrow.FixedSizeBinaryArray.from_buffers(_CHECKSUM, len(checksums), [None, pyarrow.py_buffer(data)])
+def _checksums(level: NDArray[np.uint8]) -> pyarrow.Array:
+    buffers = [None, pyarrow.py_buffer(level.tobytes())]
+    return pyarrow.FixedSizeBinaryArray.from_buffers(_CHECKSUM, len(level), buffers)
 
 
-def _sketches(columns: dict[str, Any]) -> pyarrow.Array:
-    words = columns["sketch"].astype("<u8", copy=False)
-    ends = np.concatenate([[0], np.cumsum(8 * columns["words"])]).astype(np.int32)
+def _sketches(documents: DocumentColumns) -> pyarrow.Array:
+    words = documents.sketch.astype("<u8", copy=False)
+    ends = np.concatenate([[0], 8 * documents.sketch_ends]).astype(np.int32)
     buffers = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(words.tobytes())]
-    return pyarrow.BinaryArray.from_buffers(pyarrow.binary(), len(columns["words"]), buffers)
+    return pyarrow.BinaryArray.from_buffers(pyarrow.binary(), len(documents), buffers)

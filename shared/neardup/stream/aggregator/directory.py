@@ -329,7 +329,13 @@ def unpacked_known(fingerprint: int, row: list[Any]) -> KnownDocument:
     """The same back."""
     place, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
     document = Document(
-        DocumentId(*place), url, fetched_at, fingerprint, Checksums(content, tokens, shingles), size,
-        np.frombuffer(sketch, np.uint64), note,
-    )  # fmt: skip
+        id=DocumentId(*place),
+        url=url,
+        fetched_at=fetched_at,
+        fingerprint=fingerprint,
+        checksums=Checksums(content, tokens, shingles),
+        size=size,
+        sketch=np.frombuffer(sketch, np.uint64),
+        note=note,
+    )
     return KnownDocument(document, _KINDS[kind], revision, unpacked_match(match))

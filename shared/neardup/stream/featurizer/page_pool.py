@@ -1,8 +1,8 @@
-"""From records to the columns of documents: the heavy work of the featurizer, in pieces that any core can take.
+"""The process pool that turns pages into the columns of documents, which is most of the featurizer's work.
 
-In processes of their own where there are many pages: reading and hashing release the GIL, but a dozen short kernels a
-page wait longer for it than they work. Few pages are done on the spot, which is quicker than handing them over, and so
-are all pages until the first of those processes is ready.
+The pool has processes, not threads: reading and hashing release the GIL, but a dozen short kernels per page wait longer
+for the GIL than they run. A batch too small to be worth handing over is featurized in the calling process, as is every
+batch until the first process of the pool has started.
 """
 
 import logging
@@ -15,7 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,133 +23,140 @@ from numpy.typing import NDArray
 from neardup.errors import RecordError
 from neardup.index.psm.flip_model import FlipModel
 from neardup.log import PlainRecord, Record
-from neardup.messages.document_columns import columns_of
+from neardup.messages.document_columns import DocumentColumns, DocumentColumnsBuilder
 from neardup.messages.pages import canary_note, document_id, read_page, write_page
 from neardup.runtime.child_process import belong_to, without_signals
 from neardup.runtime.process_tuning import tune_process
 from neardup.signatures.packed_sketch import pack_sketch
-from neardup.signatures.signature import Signature, Signatures
-from neardup.stream.featurizer.shared_records import RecordBatch, SharedSlots
-from neardup.types import Document, Page, SkippedPage
+from neardup.signatures.signature import Signature, SignatureOptions, Signatures
+from neardup.stream.featurizer.shared_records import PackedRecords, SharedSlots
+from neardup.types import Page, SkippedPage
 
-PIECE: Final = 64
-"""Pages that a process takes at once."""
-_ON_THE_SPOT: Final = PIECE
-_LOT: Final = 8 * PIECE
-"""Pages that come back together from other processes: while they are sent on, the next ones are made."""
-_AHEAD: Final = 4
-"""Pieces that are handed over for each process before the first of them is waited for."""
+CHUNK_RECORDS: Final = 64
+"""Records that a process of the pool takes at once."""
+_INLINE_RECORDS: Final = CHUNK_RECORDS
+"""At most this many records are featurized in the calling process."""
+_POOLED_BATCH_RECORDS: Final = 8 * CHUNK_RECORDS
+"""Maximum size of a batch from the pool: while the caller sends one batch, the pool works on the next."""
+_CHUNKS_IN_FLIGHT: Final = 4
+"""Chunks per process that are submitted before the result of the first is awaited."""
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeaturizedChunk:
-    """What became of some records: documents as columns, with a row of bands and levels each; pages that were skipped.
+    """The result for a number of consecutive records: documents, skipped pages and rejected records."""
 
-    `rejected` has the places of the records that are no pages, and why. `levels` is None without a flip model.
-    """
-
-    documents: dict[str, Any]
+    documents: DocumentColumns
     bands: NDArray[np.uint64]
+    """One row of band keys per document."""
     levels: NDArray[np.uint8] | None
+    """One row of flip levels per document; None without a flip model."""
     skipped: list[SkippedPage]
     rejected: list[tuple[int, RecordError]]
+    """Records that are no pages: their index in the batch, and the reason."""
 
 
-class Chunk(NamedTuple):
-    """Some records and their pieces; the places of those that were rejected count from the first of these records."""
+class FeaturizedBatch(NamedTuple):
+    """Records and the chunks made of them, in order. The index of a rejected record counts within these records."""
 
     records: Sequence[Record]
-    pieces: list[FeaturizedChunk]
+    chunks: list[FeaturizedChunk]
 
 
 class PagePool:
-    """Makes pieces, in this process or, given some more, in `processes` others. One object serves all stages."""
+    """Featurizes records, in the calling process or in `processes` others. All stages of a process share one pool."""
 
     def __init__(self, signatures: Signatures, model: FlipModel | None, processes: int = 1) -> None:
         self._signatures = signatures
         self._model = model
         self._processes = processes
         self._lock = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._executor: ProcessPoolExecutor | None = None
         self._ready: Future[None] = Future()
-        self._shelf: SharedSlots | None = None
+        self._slots: SharedSlots | None = None
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
-        """All records, in order, at most so many in a lot."""
-        pool = self._pool_for(len(records))
-        if pool is None:
-            for some in _cut(records, most):
-                yield Chunk(some, [self.piece(some)])
+    def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
+        """Yield all records in order, in batches of at most `batch_size`."""
+        executor = self._executor_for(len(records))
+        if executor is None:
+            for batch in _cut(records, batch_size):
+                yield FeaturizedBatch(batch, [self.featurize_chunk(batch)])
             return
-        lots = list(_cut(records, min(most, _LOT)))
-        made = self._made(pool, lots)
-        for lot in lots:
-            yield Chunk(lot, list(islice(made, -(-len(lot) // PIECE))))
+        batches = list(_cut(records, min(batch_size, _POOLED_BATCH_RECORDS)))
+        chunks = self._chunks(executor, batches)
+        for batch in batches:
+            yield FeaturizedBatch(batch, list(islice(chunks, -(-len(batch) // CHUNK_RECORDS))))
 
-    def piece(self, records: Iterable[Record], start: int = 0) -> FeaturizedChunk:
-        """These records, here and now; `start` is the place of the first. Raises nothing, whatever is in them."""
-        documents: list[Document] = []
+    def featurize_chunk(self, records: Iterable[Record], start: int = 0) -> FeaturizedChunk:
+        """Featurize records in the calling process. Raises nothing, whatever the records contain.
+
+        `start` is the index of the first record in its batch.
+        """
+        documents = DocumentColumnsBuilder()
         signatures: list[Signature] = []
         skipped: list[SkippedPage] = []
         rejected: list[tuple[int, RecordError]] = []
-        for number, record in enumerate(records, start):
+        for index, record in enumerate(records, start):
             try:
                 page = read_page(record)
                 signature = self._signatures.of(page)
             except RecordError as error:
-                rejected.append((number, error.without_frames()))
+                rejected.append((index, error.without_frames()))
                 continue
-            place = document_id(record)
+            document = document_id(record)
             if signature.fingerprint is None or signature.sketches is None:
-                skipped.append(SkippedPage(place, page.url, page.fetched_at, signature.skipped or "no fingerprint"))
+                reason = signature.skipped or "no fingerprint"
+                skipped.append(SkippedPage(document, page.url, page.fetched_at, reason))
                 continue
             signatures.append(signature)
             documents.append(
-                Document(
-                    place,
-                    page.url,
-                    page.fetched_at,
-                    signature.fingerprint.value,
-                    signature.checksums,
-                    len(page.content),
-                    pack_sketch(signature.sketches, keep_spots=self._signatures.choices.keep_spots),
-                    canary_note(record) or (f"cut: {', '.join(signature.cut)}" if signature.cut else None),
-                )
+                id=document,
+                url=page.url,
+                fetched_at=page.fetched_at,
+                fingerprint=signature.fingerprint.value,
+                checksums=signature.checksums,
+                size=len(page.content),
+                sketch=pack_sketch(signature.sketches, keep_spots=self._signatures.choices.keep_spots),
+                note=canary_note(record) or (f"cut: {', '.join(signature.cut)}" if signature.cut else None),
             )
         return FeaturizedChunk(
-            columns_of(documents), self._bands(signatures), self._levels(signatures), skipped, rejected
+            documents=documents.build(),
+            bands=self._bands(signatures),
+            levels=self._levels(signatures),
+            skipped=skipped,
+            rejected=rejected,
         )
 
     def start(self) -> None:
-        """Have the other processes started, and wait for the first. Otherwise they start when there is much to do."""
-        self._pool_for(_ON_THE_SPOT + 1)
-        if self._pool is not None:
+        """Start the processes and wait for the first. Without this call they start with the first large batch."""
+        self._executor_for(_INLINE_RECORDS + 1)
+        if self._executor is not None:
             self._ready.result()
 
     def close(self) -> None:
-        """End the other processes, if there are any."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-        if self._shelf is not None:
-            self._shelf.close()
-            self._shelf = None
+        """Stop the processes, if any were started."""
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+            self._executor = None
+        if self._slots is not None:
+            self._slots.close()
+            self._slots = None
 
-    def _made(self, pool: ProcessPoolExecutor, lots: Sequence[Sequence[Record]]) -> Iterator[FeaturizedChunk]:
-        """All pieces, in order. Some are handed over before the first is waited for, so that nobody is idle."""
-        handed: deque[Future[FeaturizedChunk]] = deque()
-        for lot in lots:
-            for start in range(0, len(lot), PIECE):
-                if len(handed) == _AHEAD * self._processes:
-                    yield handed.popleft().result()
-                parcel = RecordBatch.of(lot[start : start + PIECE], self._shelf)
-                handed.append(pool.submit(_piece, parcel, start))
-                if self._shelf is not None and parcel.slot is not None:
-                    handed[-1].add_done_callback(partial(_cleared, self._shelf, parcel.slot))
-        while handed:
-            yield handed.popleft().result()
+    def _chunks(self, executor: ProcessPoolExecutor, batches: Sequence[Sequence[Record]]) -> Iterator[FeaturizedChunk]:
+        """Yield the chunks of all batches in order. Several are in flight at a time, so that no process is idle."""
+        in_flight: deque[Future[FeaturizedChunk]] = deque()
+        for batch in batches:
+            for start in range(0, len(batch), CHUNK_RECORDS):
+                if len(in_flight) == _CHUNKS_IN_FLIGHT * self._processes:
+                    yield in_flight.popleft().result()
+                packed = PackedRecords.pack(batch[start : start + CHUNK_RECORDS], self._slots)
+                in_flight.append(executor.submit(_featurize_in_worker, packed, start))
+                if self._slots is not None and packed.slot is not None:
+                    in_flight[-1].add_done_callback(partial(_release, self._slots, packed.slot))
+        while in_flight:
+            yield in_flight.popleft().result()
 
     def _bands(self, signatures: Sequence[Signature]) -> NDArray[np.uint64]:
         rows = [each.sketches.bands for each in signatures if each.sketches is not None]
@@ -162,63 +169,64 @@ class PagePool:
         rows = [each.fingerprint.weights[::-1] for each in signatures if each.fingerprint is not None]
         return self._model.levels_of(np.array(rows, np.float64).reshape(-1, 64))
 
-    def _pool_for(self, count: int) -> ProcessPoolExecutor | None:
-        """Those who will make pieces of so many records, if they can now."""
-        if self._processes == 1 or count <= _ON_THE_SPOT:
+    def _executor_for(self, count: int) -> ProcessPoolExecutor | None:
+        """Return the executor for `count` records; None if the calling process should featurize them itself."""
+        if self._processes == 1 or count <= _INLINE_RECORDS:
             return None
         with self._lock:
-            if self._pool is None:
-                self._shelf = SharedSlots.make()
-                self._pool = ProcessPoolExecutor(
+            if self._executor is None:
+                self._slots = SharedSlots.create()
+                self._executor = ProcessPoolExecutor(
                     self._processes,
                     # Not fork: this process has threads.
                     mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_start,
-                    initargs=(self._signatures.choices, self._model, self._shelf, os.getpid()),
+                    initializer=_start_worker,
+                    initargs=(self._signatures.choices, self._model, self._slots, os.getpid()),
                 )
                 with without_signals():
-                    self._ready, *_ = [self._pool.submit(_nothing) for _ in range(self._processes)]
+                    self._ready, *_ = [self._executor.submit(_ping) for _ in range(self._processes)]
             if not self._ready.done():
                 return None
             if (error := self._ready.exception()) is not None:
-                logger.warning("pages are featurized without other processes, which did not start: %r", error)
+                logger.warning("the featurizer's processes did not start, its main process takes over: %r", error)
                 self._processes = 1
                 return None
-            return self._pool
+            return self._executor
 
 
-_own: PagePool
-"""In a process of the pool: its own maker of pieces."""
-_own_shelf: SharedSlots | None
-"""In a process of the pool: where the values of parcels are."""
+_worker_pool: PagePool
+"""In a process of the pool: its own featurizer."""
+_worker_slots: SharedSlots | None
+"""In a process of the pool: the slots that hold the values of records."""
 
 
-def _start(choices: Any, model: FlipModel | None, shelf: SharedSlots | None, parent: int) -> None:
-    global _own, _own_shelf
+def _start_worker(options: SignatureOptions, model: FlipModel | None, slots: SharedSlots | None, parent: int) -> None:
+    global _worker_pool, _worker_slots
     belong_to(parent)
-    _own_shelf = shelf
-    _own = PagePool(Signatures(choices, everything=False), model)
-    _own.piece([PlainRecord("", 0, 0, 0, None, write_page(page), ()) for page in _first_pages()])
+    _worker_slots = slots
+    _worker_pool = PagePool(Signatures(options, everything=False), model)
+    # Loads the kernels: only then does the process report that it has started.
+    _worker_pool.featurize_chunk([PlainRecord("", 0, 0, 0, None, write_page(page), ()) for page in _warm_up_pages()])
     tune_process()
 
 
-def _first_pages() -> Iterator[Page]:
-    """What loads the kernels: a process that has not is not ready."""
-    for letters in ("plain words", "für Wörter", "слова"):
-        text = " ".join(f"<p>{letters} {number} <a href=/{number}>" for number in range(100))
+def _warm_up_pages() -> Iterator[Page]:
+    """Yield pages that together call every kernel of the featurizer."""
+    for words in ("plain words", "für Wörter", "слова"):
+        text = " ".join(f"<p>{words} {number} <a href=/{number}>" for number in range(100))
         yield Page("http://example.com/", html=text.encode())
 
 
-def _nothing() -> None:
-    """Whoever does it has started."""
+def _ping() -> None:
+    """Do nothing: the call returns when a process has started."""
 
 
-def _piece(parcel: RecordBatch, start: int) -> FeaturizedChunk:
-    return _own.piece(parcel.unpacked(_own_shelf), start)
+def _featurize_in_worker(packed: PackedRecords, start: int) -> FeaturizedChunk:
+    return _worker_pool.featurize_chunk(packed.unpack(_worker_slots), start)
 
 
-def _cleared(shelf: SharedSlots, slot: int, _: "Future[FeaturizedChunk]") -> None:
-    shelf.clear(slot)
+def _release(slots: SharedSlots, slot: int, _: "Future[FeaturizedChunk]") -> None:
+    slots.release(slot)
 
 
 def _cut(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:

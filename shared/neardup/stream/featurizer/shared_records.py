@@ -1,6 +1,6 @@
-"""Records on their way to another process.
+"""Records packed for another process, with their values in shared memory.
 
-Their values go through memory that both see: through a pipe, a page takes a third longer to featurize.
+Through a pipe instead of shared memory, featurizing a page takes a third longer.
 """
 
 import mmap
@@ -13,83 +13,94 @@ from typing import Any, Final, NamedTuple
 
 from neardup.log import PlainRecord, Record
 
-SLOT: Final = 1 << 21
-"""Bytes for the values of a parcel: 64 pages of 32 KB. More than that goes through the pipe."""
+SLOT_BYTES: Final = 1 << 21
+"""Capacity of a slot: 64 pages of 32 KB. Larger batches of values are pickled and go through the pipe."""
 _SLOTS: Final = 64
-"""What was never used takes no memory."""
+"""Slots that were never written take no memory."""
 
 
 class SharedSlots:
-    """Slots of memory that this process shares with those it starts. Pickle it only to start one."""
+    """A pool of slots in memory that a process shares with its child processes.
+
+    Can be pickled only while a child process is started. The parent writes and releases slots, children read them.
+    """
 
     def __init__(self, file: int) -> None:
-        """Of an open file, which is then this shelf's to close."""
+        """Map an open file, which this object then owns and closes."""
         self._file = file
-        self._memory = mmap.mmap(file, _SLOTS * SLOT)
-        # Appending and popping are atomic: a slot is cleared in whichever thread hears of it.
+        self._memory = mmap.mmap(file, _SLOTS * SLOT_BYTES)
+        # Appending to a deque and popping from it are atomic: any thread may release a slot.
         self._free = deque(range(_SLOTS))
 
     @classmethod
-    def make(cls) -> "SharedSlots | None":
-        """A new one; None where the system has no files in memory, or does not let us."""
+    def create(cls) -> "SharedSlots | None":
+        """Create slots; return None if the system has no files in memory or refuses to create one."""
         try:
             file = os.memfd_create("neardup")
         except (AttributeError, OSError):
             return None
-        os.ftruncate(file, _SLOTS * SLOT)
+        os.ftruncate(file, _SLOTS * SLOT_BYTES)
         return cls(file)
 
-    def put(self, values: Sequence[bytes]) -> int | None:
-        """The slot that now holds these, one after the other; None when they are too many bytes, or all are taken."""
-        if sum(map(len, values)) > SLOT:
+    def write(self, values: Sequence[bytes]) -> int | None:
+        """Write values to a free slot, one after the other, and return its number.
+
+        Returns None if the values do not fit in a slot or no slot is free.
+        """
+        if sum(map(len, values)) > SLOT_BYTES:
             return None
         try:
             slot = self._free.pop()
         except IndexError:
             return None
-        at = slot * SLOT
+        position = slot * SLOT_BYTES
         for value in values:
-            self._memory[at : at + len(value)] = value
-            at += len(value)
+            self._memory[position : position + len(value)] = value
+            position += len(value)
         return slot
 
-    def get(self, slot: int, start: int, stop: int) -> bytes:
-        """Bytes of what was put there."""
-        return self._memory[slot * SLOT + start : slot * SLOT + stop]
+    def read(self, slot: int, start: int, stop: int) -> bytes:
+        """Return a range of the bytes in a slot."""
+        return self._memory[slot * SLOT_BYTES + start : slot * SLOT_BYTES + stop]
 
-    def clear(self, slot: int) -> None:
-        """Nobody reads it any more."""
+    def release(self, slot: int) -> None:
+        """Make a slot free for other values."""
         self._free.append(slot)
 
     def close(self) -> None:
-        """Processes that have it keep it."""
+        """Unmap the memory in this process; child processes keep their own mapping."""
         self._memory.close()
         os.close(self._file)
 
     def __reduce__(self) -> tuple[Callable[[Any], "SharedSlots"], tuple[Any]]:
-        return _received, (reduction.DupFd(self._file),)
+        return _unpickle, (reduction.DupFd(self._file),)
 
 
-def _received(file: Any) -> SharedSlots:
+def _unpickle(file: Any) -> SharedSlots:
     return SharedSlots(file.detach())
 
 
-class RecordBatch(NamedTuple):
-    """Records without their values, which are in a slot, or else travel as one: many are costly to pickle."""
+class PackedRecords(NamedTuple):
+    """Records for another process, with their values apart: in a slot of shared memory, else as one `bytes` object.
+
+    Pickling each value by itself is expensive.
+    """
 
     records: list[PlainRecord]
+    """The records without their values."""
     ends: list[int | None]
-    """Where the value of each record ends; None for a record without one."""
+    """The end of each record's value among all values; None for a record without a value."""
     slot: int | None
+    """The slot that holds the values; None if they are in `values`."""
     values: bytes
 
     @classmethod
-    def of(cls, records: Sequence[Record], shelf: SharedSlots | None) -> "RecordBatch":
-        """A parcel of these."""
+    def pack(cls, records: Sequence[Record], slots: SharedSlots | None) -> "PackedRecords":
+        """Pack records. The caller releases `slot` when the other process has unpacked them."""
         values = [record.value for record in records]
         ends = accumulate(len(value or b"") for value in values)
         present = [value for value in values if value is not None]
-        slot = None if shelf is None else shelf.put(present)
+        slot = None if slots is None else slots.write(present)
         return cls(
             [_without_value(record) for record in records],
             [None if value is None else end for value, end in zip(values, ends, strict=True)],
@@ -97,21 +108,21 @@ class RecordBatch(NamedTuple):
             b"".join(present) if slot is None else b"",
         )
 
-    def unpacked(self, shelf: SharedSlots | None) -> Iterator[PlainRecord]:
-        """The records again, one by one: what was just copied is read from the cache."""
+    def unpack(self, slots: SharedSlots | None) -> Iterator[PlainRecord]:
+        """Yield the records with their values. Each value is copied just before its use, so it is in the CPU cache."""
         start = 0
         for record, end in zip(self.records, self.ends, strict=True):
             if end is None:
                 yield record
                 continue
             topic, partition, offset, timestamp, key, _, headers = record
-            yield PlainRecord(topic, partition, offset, timestamp, key, self._value(shelf, start, end), headers)
+            yield PlainRecord(topic, partition, offset, timestamp, key, self._value(slots, start, end), headers)
             start = end
 
-    def _value(self, shelf: SharedSlots | None, start: int, end: int) -> bytes:
-        if shelf is None or self.slot is None:
+    def _value(self, slots: SharedSlots | None, start: int, end: int) -> bytes:
+        if slots is None or self.slot is None:
             return self.values[start:end]
-        return shelf.get(self.slot, start, end)
+        return slots.read(self.slot, start, end)
 
 
 def _without_value(record: Record) -> PlainRecord:

@@ -1,12 +1,12 @@
-"""The featurizer: pages in, documents out to their owners and probes to the shards. Keeps no state.
+"""The stage of the featurizer: reads pages, registers documents with their owners and probes the shards.
 
 Registrations are the first wave and probes the second, so that in every owner's inbox a document's registration comes
-before any message that mentions it.
+before any message that mentions the document. The stage keeps no state.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,23 @@ from neardup.index.plan.plan import Plan
 from neardup.index.plan.routing import Routing
 from neardup.log import Output, Record
 from neardup.messages.dead_letters import Rejection
-from neardup.messages.document_columns import joined
+from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.probes import Probes, concatenated, write_probes
 from neardup.messages.registrations import write_registrations, write_skipped
 from neardup.messages.topics import Topics
 from neardup.runtime.stage import Stage, Waves
-from neardup.stream.featurizer.page_pool import Chunk, FeaturizedChunk
+from neardup.stream.featurizer.page_pool import FeaturizedBatch
 from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
 _PROBE_BYTES: Final = 640 * 1024
-"""Of a batch's probes for one partition, whatever a poll brought: far less than a broker takes."""
+"""Maximum size of a batch's probes for one partition, however many records were polled: far below a broker's limit."""
 
 
-class Pieces(Protocol):
-    """What makes documents of records: `Featurizing`, which reads pages, or what has read them before."""
+class BatchFeaturizer(Protocol):
+    """Turns records into featurized batches: `PagePool` from pages, `replay.recorded.Recorded` from a corpus."""
 
-    def lots(self, records: Sequence[Record], most: int) -> Iterator[Chunk]:
-        """All records, in order, at most so many in a lot."""
+    def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
+        """Yield all records in order, in batches of at most `batch_size`."""
 
 
 class Featurizer(Stage):
@@ -40,65 +40,62 @@ class Featurizer(Stage):
 
     name = "featurizer"
 
-    def __init__(self, *, featurizing: Pieces, plan: Plan, topics: Topics, owners: int) -> None:
-        self._featurizing = featurizing
+    def __init__(self, *, batch_featurizer: BatchFeaturizer, plan: Plan, topics: Topics, owners: int) -> None:
+        self._batch_featurizer = batch_featurizer
         self._plan = plan
         self._routing = Routing(plan)
         self._topics = topics
         self._owners = owners
-        self._most_pages = _PROBE_BYTES // _bytes_of_probes(plan)
+        self._batch_size = _PROBE_BYTES // _probe_bytes_per_page(plan)
         self._next = 0
 
     def open(self, directory: Path) -> int | None:
-        """Nothing to load."""
+        """Return None: there is no state to load."""
         return None
 
     def process(self, records: Sequence[Record]) -> Waves:
-        """Two waves: registrations, then probes."""
+        """Return two waves, registrations and then probes."""
         self._next = records[-1].offset + 1
-        first: list[Output] = []
-        second: list[Output] = []
+        inbox: list[Output] = []
+        probes: list[Output] = []
         rejected: list[Rejection] = []
-        for lot in self._featurizing.lots(records, self._most_pages):
-            self._take(*lot, first, second, rejected)
-        return Waves([first, second], rejected)
+        for batch in self._batch_featurizer.featurize(records, self._batch_size):
+            rejected += [
+                Rejection(batch.records[index], error) for chunk in batch.chunks for index, error in chunk.rejected
+            ]
+            self._write(batch, inbox, probes)
+        return Waves([inbox, probes], rejected)
 
     def checkpoint(self) -> int:
-        """Everything processed is safe: there is nothing to save."""
+        """Return the next offset: there is nothing to save."""
         return self._next
 
-    def _take(
-        self,
-        records: Sequence[Record],
-        pieces: Sequence[FeaturizedChunk],
-        first: list[Output],
-        second: list[Output],
-        rejected: list[Rejection],
-    ) -> None:
-        batch = BatchId(records[0].partition, records[0].offset, records[-1].offset)
-        rejected += [Rejection(records[number], error) for piece in pieces for number, error in piece.rejected]
-        documents = joined([piece.documents for piece in pieces])
-        bands = concatenated([piece.bands for piece in pieces])
-        levels = [piece.levels for piece in pieces if piece.levels is not None]
-        probes = self._probes(batch, documents, bands, concatenated(levels) if levels else None)
-        first += self._registrations(batch, documents, probes)
-        first += self._skipped([page for piece in pieces for page in piece.skipped])
-        second += [
+    def _write(self, batch: FeaturizedBatch, inbox: list[Output], probes: list[Output]) -> None:
+        """Append the messages of a batch to the two waves."""
+        records, chunks = batch
+        batch_id = BatchId(records[0].partition, records[0].offset, records[-1].offset)
+        documents = DocumentColumns.concatenate([chunk.documents for chunk in chunks])
+        bands = concatenated([chunk.bands for chunk in chunks])
+        levels = [chunk.levels for chunk in chunks if chunk.levels is not None]
+        by_partition = self._probes(batch_id, documents, bands, concatenated(levels) if levels else None)
+        inbox += self._registrations(batch_id, documents, by_partition)
+        inbox += self._skipped([page for chunk in chunks for page in chunk.skipped])
+        probes += [
             Output(self._topics.probes, partition, None, write_probes(each, self._plan.digest))
-            for partition, each in sorted(probes.items())
+            for partition, each in sorted(by_partition.items())
         ]
 
     def _probes(
         self,
         batch: BatchId,
-        documents: dict[str, Any],
+        documents: DocumentColumns,
         bands: NDArray[np.uint64],
         levels: NDArray[np.uint8] | None,
     ) -> dict[int, Probes]:
-        """By shard partition."""
+        """Return the probes by shard partition."""
         probes: dict[int, Probes] = {}
-        fingerprints = documents["fingerprint"]
-        is_canary = documents["id"][:, 0] == AFTER_ALL
+        fingerprints = documents.fingerprint
+        is_canary = documents.id[:, 0] == AFTER_ALL
         if not fingerprints.size:
             return probes
         for number, table in enumerate(self._plan.tables):
@@ -107,23 +104,23 @@ class Featurizer(Stage):
                 own_levels = None if levels is None else levels[chosen]
                 probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels, is_canary[chosen])
         if self._plan.bands:
-            # A page after the other, with all its bands.
+            # Page by page, each with all its bands.
             keys, rows = bands.ravel(), np.repeat(np.arange(fingerprints.size), bands.shape[1])
             for partition, chosen in _grouped(self._routing.partitions_of_buckets(keys)):
                 of_page = rows[chosen]
                 probes[partition] = Probes(batch, fingerprints[of_page], keys[chosen], None, is_canary[of_page])
         return probes
 
-    def _registrations(self, batch: BatchId, documents: dict[str, Any], probes: dict[int, Probes]) -> list[Output]:
-        fingerprints = documents["fingerprint"]
+    def _registrations(self, batch: BatchId, documents: DocumentColumns, probes: dict[int, Probes]) -> list[Output]:
+        fingerprints = documents.fingerprint
         rows = rows_by_owner(fingerprints, self._owners)
         expected: dict[int, list[int]] = {owner: [] for owner, _ in rows}
         for partition, probe in sorted(probes.items()):
-            # A table that is not cut into slices is asked about every document.
+            # A table that is not cut into slices is probed for every document.
             is_whole = probe.keys is None and probe.fingerprints.size == fingerprints.size
             for owner in expected if is_whole else owners_among(probe.fingerprints, self._owners):
                 expected[owner].append(partition)
-        everything = range(fingerprints.size)
+        all_rows = range(len(documents))
         return [
             Output(self._topics.inbox, owner, None, message)
             for owner, own in rows
@@ -131,7 +128,7 @@ class Featurizer(Stage):
                 batch,
                 expected[owner],
                 documents,
-                everything if isinstance(own, slice) else own.tolist(),
+                all_rows if isinstance(own, slice) else own.tolist(),
                 self._plan.digest,
             )
         ]
@@ -147,13 +144,16 @@ class Featurizer(Stage):
         ]
 
 
-def _bytes_of_probes(plan: Plan) -> int:
-    """Of a page, at most, for one partition: a fingerprint with its levels, or one with a key for each band."""
+def _probe_bytes_per_page(plan: Plan) -> int:
+    """Return the maximum size of a page's probes for one partition.
+
+    A probe is a fingerprint with its levels; with bands, a fingerprint and a key per band.
+    """
     return max(8 + 64, 16 * plan.bands)
 
 
 def _grouped(partitions: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64] | slice]]:
-    """(partition, which of the rows), in the order of the rows."""
+    """Return the partitions, each with its rows in ascending order."""
     first = int(partitions[0])
     if (partitions == first).all():
         return [(first, slice(None))]
