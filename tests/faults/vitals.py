@@ -49,7 +49,7 @@ def bounds(settings: Settings, clustered: int = 0) -> dict[str, int]:
     `clustered`: documents of an offline pass in it, if there is one.
     """
     # Once as they came, and once as what is made of them.
-    any_service = _IDLE + 2 * runner.IN_HAND_BYTES
+    any_service = _IDLE + 2 * runner.IN_FLIGHT_BYTES
     an_owner = (
         directory.CACHED_BYTES * 9 // 8
         + candidates.IN_MEMORY * _FOUND_BYTES

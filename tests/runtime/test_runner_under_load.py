@@ -172,9 +172,9 @@ async def test_what_comes_while_a_batch_is_processed_makes_one_batch(memory: Pla
     assert batches == [3, 60, 50], "expected no more than a hundred in a batch"
 
 
-async def test_of_large_records_fewer_are_in_hand(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_large_records_fewer_are_in_flight(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is on bytes, over all partitions together; and it stops nothing for good."""
-    monkeypatch.setattr("neardup.runtime.runner.IN_HAND_BYTES", 100_000)
+    monkeypatch.setattr("neardup.runtime.runner.IN_FLIGHT_BYTES", 100_000)
     log = slow_log(slow)
     log.held[slow.target] = asyncio.Event()
     await slow.feed(200, size=10_000)
@@ -182,16 +182,16 @@ async def test_of_large_records_fewer_are_in_hand(slow: Place, monkeypatch: pyte
     async with running(runner):
         await until(lambda: slow.target in log.sent)
         await asyncio.sleep(0.3)
-        assert 80_000 <= sum(worker.in_hand_bytes for worker in runner._workers.values()) <= 110_000
+        assert 80_000 <= sum(worker.in_flight_bytes for worker in runner._workers.values()) <= 110_000
         log.held[slow.target].set()
         assert len(await slow.copied(200)) == 200
-        await until(lambda: not any(worker.in_hand_bytes for worker in runner._workers.values()))
+        await until(lambda: not any(worker.in_flight_bytes for worker in runner._workers.values()))
 
 
 async def test_after_records_larger_than_expected_no_more_are_read(
     slow: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neardup.runtime.runner.IN_HAND_BYTES", 100_000)
+    monkeypatch.setattr("neardup.runtime.runner.IN_FLIGHT_BYTES", 100_000)
     log = slow_log(slow)
     log.held[slow.target] = asyncio.Event()
     await slow.feed(40, size=200_000)
@@ -199,8 +199,8 @@ async def test_after_records_larger_than_expected_no_more_are_read(
     async with running(runner):
         await until(lambda: slow.target in log.sent)
         await asyncio.sleep(0.3)
-        in_hand = sum(worker.in_hand_bytes for worker in runner._workers.values())
-        assert in_hand == 200_000 * (100_000 // 2**14), "expected those of the first poll alone"
+        in_flight = sum(worker.in_flight_bytes for worker in runner._workers.values())
+        assert in_flight == 200_000 * (100_000 // 2**14), "expected those of the first poll alone"
         log.held[slow.target].set()
         assert len(await slow.copied(40)) == 40
 

@@ -1,8 +1,8 @@
-"""A process that works for another one: it ends when that one says so or is gone, and by no signal meant for that one.
+"""Child processes that end with their parent, and ignore stop signals meant for it.
 
 with without_signals():
-    ...                         the parent starts it
-belong_to(parent)               the first thing that it does itself
+    ...                         the parent starts the child
+belong_to(parent)               the first call of the child
 """
 
 import os
@@ -19,7 +19,7 @@ _WATCH_SECONDS: Final = 2.0
 
 @contextmanager
 def without_signals() -> Iterator[None]:
-    """Processes started in here hear of no stop before `belong_to`; this one does afterwards."""
+    """Block stop signals: child processes started inside stay blocked until `belong_to`, this process until the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:
         yield
@@ -28,19 +28,22 @@ def without_signals() -> Iterator[None]:
 
 
 def belong_to(parent: int) -> None:
-    """Ctrl-C, and many a supervisor's stop, go to every process of a group; the parent ends this one when its work is
-    done. What came before this was meant for the parent, too."""
+    """Ignore the stop signals of the parent's process group, and end when the parent is gone.
+
+    Ctrl-C and the stop signals of many supervisors reach every process of a group. The parent stops its children itself
+    when their work is done. Signals that arrived before this call were meant for the parent as well.
+    """
     os.setpgid(0, 0)
     for stop in _STOPS:
         signal.signal(stop, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-    # A pool that breaks ends its processes by this one.
+    # A broken process pool ends its processes with SIGTERM.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """A killed parent cannot end its processes."""
+    """End this process when its parent is gone: a killed parent cannot end its children."""
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os._exit(1)

@@ -1,9 +1,9 @@
-"""Drives one stage over one partition: process, send in waves, checkpoint.
+"""The loop of one stage over one partition: process, send in waves, checkpoint.
 
-Steps overlap: while the outputs of a batch wait for their acknowledgements, the next batch is already processed.
-Its outputs are sent only afterwards, so that outputs leave in the order of the records that caused them. A checkpoint
-waits for every acknowledgement, so what is durable was also said; then the stage is frozen for a moment, and goes on
-while what was frozen is written.
+Steps overlap: while the outputs of a batch wait for their acknowledgements, the next batch is already processed. Its
+outputs are sent only afterwards, so that outputs leave in the order of the records that caused them. A checkpoint waits
+for every acknowledgement, so durable state never precedes its outputs. The stage is then frozen for a moment, and
+processes the next batch while the frozen state is written.
 """
 
 import asyncio
@@ -22,28 +22,28 @@ from neardup.settings import Settings
 T = TypeVar("T")
 
 _GOLDEN: Final = 0.618034
-"""Multiples of it, modulo 1, are spread evenly however many there are."""
+"""The golden ratio: its multiples, modulo 1, are spread evenly for any number of partitions."""
 Commit = Callable[[Partition, int], Awaitable[None]]
 
 
 class PolledBatch(NamedTuple):
-    """Records to be handed over, one or more, and how many bytes their values have: to look at all again is dear."""
+    """One or more records of a partition, with the total size of their values, which is expensive to compute again."""
 
     records: Sequence[Record]
     nbytes: int
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "PolledBatch":
-        """These records."""
+        """Return a batch of these records."""
         return cls(records, sum(len(record.value or b"") for record in records))
 
     def followed_by(self, other: "PolledBatch") -> "PolledBatch":
-        """These records and then those."""
+        """Return a batch of these records and then those of `other`."""
         return PolledBatch([*self.records, *other.records], self.nbytes + other.nbytes)
 
 
 class PartitionWorker:
-    """Owns a stage between assignment and revocation. Lives on the event loop; the stage runs in the crew."""
+    """The owner of a stage between assignment and revocation. Runs on the event loop, its stage in `threads`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PartitionWorker:
         *,
         log: Log,
         settings: Settings,
-        crew: StageThreads,
+        threads: StageThreads,
         dead_letter_topic: str,
         commit: Commit,
         failed: Callable[[BaseException], None],
@@ -61,31 +61,31 @@ class PartitionWorker:
         self.partition = partition
         self.stage = stage
         self.position = position
-        """The next offset to be handed to this worker."""
+        """The next offset to be submitted to this worker."""
         self.done = position
         """The next offset whose outputs are not all acknowledged."""
-        self.in_hand_bytes = 0
-        """Of the records that were handed over and whose outputs are not all acknowledged."""
+        self.in_flight_bytes = 0
+        """Size of the submitted records whose outputs are not all acknowledged."""
         self._log = log
         self._settings = settings
-        self._crew = crew
+        self._threads = threads
         self._dead_letter_topic = dead_letter_topic
         self._commit = commit
         self._failed = failed
-        self._given: PolledBatch | None = None
+        self._waiting: PolledBatch | None = None
         self._closing = False
         self._awake = asyncio.Event()
-        """Something was given, or this worker is to end."""
+        """Set when records were submitted and when this worker has to end."""
         self._sending: asyncio.Task[None] | None = None
         self._freezing = asyncio.Lock()
-        """The clock and `save` may ask for a checkpoint at once."""
+        """Held during a checkpoint: one may be due at the moment when `save` is called."""
         self._saving: asyncio.Task[None] | None = None
-        self._in_hand: set[asyncio.Future[Any]] = set()
-        """What threads do with the stage."""
+        self._calls: set[asyncio.Future[Any]] = set()
+        """Calls of the stage that run in threads."""
         self._since_checkpoint = 0
         self._behind = False
-        """Whether the stage keeps back some of what it was given: it is asked again though nothing new comes."""
-        # Looked up once: finding a metric by its labels takes longer than counting.
+        """Whether the last checkpoint left processed records uncovered: another is then due without new records."""
+        # Looked up once: a lookup by labels takes longer than counting.
         name = stage.name
         self._process_seconds = metrics.PROCESS_SECONDS.labels(name)
         self._acknowledge_seconds = metrics.ACKNOWLEDGE_SECONDS.labels(name)
@@ -93,7 +93,7 @@ class PartitionWorker:
         self._records = metrics.RECORDS.labels(name, str(partition.partition))
         self._record_bytes = metrics.RECORD_BYTES.labels(name)
         self._stage_seconds = metrics.STAGE_SECONDS.labels(name)
-        # Spread over the second half of the interval: saving takes a thread, and all at once would take them all.
+        # Spread over the second half of the interval: simultaneous checkpoints would occupy all threads.
         spread = 0.5 + partition.partition * _GOLDEN % 1 / 2
         self._checkpoint_at = time.monotonic() + settings.checkpoint_seconds * spread
         self._task = asyncio.create_task(self._work(), name=f"work {partition}")
@@ -101,50 +101,50 @@ class PartitionWorker:
 
     @property
     def room(self) -> int:
-        """How many records more may be given now; 0 unless they are worth a poll."""
-        waiting = 0 if self._given is None else len(self._given.records)
-        most = self._settings.poll_records
-        return 0 if self._closing or 2 * waiting > most else most - waiting
+        """The number of records that `submit` accepts now; 0 unless there is room for at least half a poll."""
+        waiting = 0 if self._waiting is None else len(self._waiting.records)
+        limit = self._settings.poll_records
+        return 0 if self._closing or 2 * waiting > limit else limit - waiting
 
-    def give(self, given: PolledBatch) -> None:
-        """Hand over the next records, as many as there is room for.
+    def submit(self, batch: PolledBatch) -> None:
+        """Submit the next records, at most `room`.
 
-        What comes while a batch is processed waits and makes one batch: large ones cost everybody less.
+        Records submitted while a batch is processed are joined into one batch: large batches cost less per record.
         """
-        assert len(given.records) <= self.room, f"{self.partition}: expected {self.room} records at most"
-        self._given = given if self._given is None else self._given.followed_by(given)
-        self.in_hand_bytes += given.nbytes
+        assert len(batch.records) <= self.room, f"{self.partition}: expected {self.room} records at most"
+        self._waiting = batch if self._waiting is None else self._waiting.followed_by(batch)
+        self.in_flight_bytes += batch.nbytes
         self._awake.set()
-        self.position = given.records[-1].offset + 1
+        self.position = batch.records[-1].offset + 1
 
     async def finish(self) -> None:
-        """End after the batch in hand and checkpoint; `done` is then the offset to go on from."""
+        """Finish the current batch, checkpoint and end; `done` is then the offset to resume from."""
         self._close()
         await asyncio.shield(self._task)
 
     async def save(self) -> None:
-        """Checkpoint now. Only while nothing is in hand and nothing is given: `done` is then `position`."""
-        assert self.done == self.position, f"{self.partition}: expected nothing in hand"
+        """Checkpoint now. May be called only when nothing is in flight, so that `done` equals `position`."""
+        assert self.done == self.position, f"{self.partition}: expected nothing in flight"
         await self._checkpoint()
         await self._saved()
 
     async def abandon(self) -> None:
-        """End with nothing more saved. Waits for threads, which cannot be stopped, but not for acknowledgements."""
+        """End without saving. Waits for running threads, which cannot be stopped, but not for acknowledgements."""
         self._close()
         for task in (self._task, self._sending, self._saving):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        if self._in_hand:
-            await asyncio.wait(self._in_hand)
+        if self._calls:
+            await asyncio.wait(self._calls)
 
     async def _work(self) -> None:
         while not self._closing:
-            given = await self._next_batch()
-            if given is not None:
-                waves = await self._process(given)
+            batch = await self._next_batch()
+            if batch is not None:
+                waves = await self._process(batch)
                 await self._acknowledged()
-                self._sending = asyncio.create_task(self._send(waves, given))
+                self._sending = asyncio.create_task(self._send(waves, batch))
                 self._sending.add_done_callback(self._ended)
             if self._checkpoint_due():
                 await self._checkpoint()
@@ -152,7 +152,7 @@ class PartitionWorker:
         await self._saved()
 
     async def _next_batch(self) -> PolledBatch | None:
-        """The next records; None when it is time to look at the clock, or to end."""
+        """Wait for the next records; return None when a checkpoint may be due or this worker has to end."""
         if not self._awake.is_set():
             unsaved = self._saving is None and (self._since_checkpoint or self._behind)
             wait = max(self._checkpoint_at - time.monotonic(), 0.001) if unsaved else None
@@ -161,22 +161,22 @@ class PartitionWorker:
                     await self._awake.wait()
         if self._closing:
             return None
-        given, self._given = self._given, None
+        batch, self._waiting = self._waiting, None
         self._awake.clear()
-        return given
+        return batch
 
-    async def _process(self, given: PolledBatch) -> Waves:
-        records = given.records
+    async def _process(self, batch: PolledBatch) -> Waves:
+        records = batch.records
         with self._process_seconds.time():
-            waves = await self._made(self._crew.run(lambda: self.stage.process(records), given.nbytes))
+            waves = await self._await_call(self._threads.run(lambda: self.stage.process(records), batch.nbytes))
         self._batch_records.observe(len(records))
         self._records.inc(len(records))
-        self._record_bytes.inc(given.nbytes)
+        self._record_bytes.inc(batch.nbytes)
         self._since_checkpoint += len(records)
         return waves
 
-    async def _send(self, waves: Waves, given: PolledBatch) -> None:
-        name, records = self.stage.name, given.records
+    async def _send(self, waves: Waves, batch: PolledBatch) -> None:
+        name, records = self.stage.name, batch.records
         letters = dead_letters(waves.rejected, name, self._dead_letter_topic)
         with self._acknowledge_seconds.time():
             for wave in [letters, *waves.waves]:
@@ -187,7 +187,7 @@ class PartitionWorker:
             metrics.DEAD_LETTERS.labels(name, rejection.error.reason).inc()
         self._stage_seconds.observe(max(time.time() - records[0].timestamp / 1000, 0.0))
         self.done = records[-1].offset + 1
-        self.in_hand_bytes -= given.nbytes
+        self.in_flight_bytes -= batch.nbytes
 
     async def _acknowledged(self) -> None:
         if self._sending is not None:
@@ -203,7 +203,7 @@ class PartitionWorker:
         return full or (late and unsaved)
 
     async def _checkpoint(self) -> None:
-        """Freeze the stage, if there is anything to save; `_saving` makes it durable."""
+        """Freeze the stage, if there is anything to save; the task `_saving` writes the frozen state."""
         async with self._freezing:
             await self._saved()
             await self._acknowledged()
@@ -212,13 +212,13 @@ class PartitionWorker:
             if self._since_checkpoint == 0 and not self._behind:
                 return
             self._since_checkpoint = 0
-            save = await self._made(self._crew.run(self.stage.freeze))
+            save = await self._await_call(self._threads.run(self.stage.freeze))
             self._saving = asyncio.create_task(self._save(save, self.done, started))
             self._saving.add_done_callback(self._ended)
 
     async def _save(self, save: Callable[[], int], done: int, started: float) -> None:
-        offset = await self._made(self._crew.save(save))
-        del save  # what it froze is not needed while the broker is asked
+        offset = await self._await_call(self._threads.save(save))
+        del save  # free the frozen state before waiting for the broker
         self._behind = offset < done
         await self._commit(self.partition, offset)
         name, labels = self.stage.name, (self.stage.name, str(self.partition.partition))
@@ -227,7 +227,7 @@ class PartitionWorker:
         metrics.CHECKPOINT_TIME.labels(*labels).set_to_current_time()
         metrics.REPLAY.labels(*labels).set(self.done - offset)
         self._saving = None
-        self._awake.set()  # to look at the clock again
+        self._awake.set()  # the next checkpoint may be due
 
     async def _saved(self) -> None:
         if self._saving is not None:
@@ -237,11 +237,11 @@ class PartitionWorker:
         self._closing = True
         self._awake.set()
 
-    async def _made(self, call: "asyncio.Future[T]") -> T:
-        self._in_hand.add(call)
-        call.add_done_callback(self._in_hand.discard)
+    async def _await_call(self, call: "asyncio.Future[T]") -> T:
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
         with using_state(self._settings.state / str(self.partition)):
-            # Shielded: a cancelled future would hide that its thread is still at work on the stage.
+            # Shielded: a cancelled future would hide that its thread still uses the stage.
             return await asyncio.shield(call)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:

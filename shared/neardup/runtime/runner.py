@@ -1,17 +1,15 @@
-"""Feeds the stages of a worker from a log: the one runner for every service and every log.
+"""The runner: feeds the stages of a worker from a log. All services and all logs use this one.
 
-The rules it keeps:
+It guarantees:
 
 - a partition's records reach its stage in order, one batch at a time;
-- state is checkpointed only after the outputs that it caused are acknowledged: a crash repeats outputs, it never
-  loses one;
-- a stage starts where its own state says; only a stage without state goes by the committed offset;
-- a record that a stage rejects goes to dead-letters; any other error stops the worker with nothing
-  committed;
-- a partition that is busy is not polled, and none while the records in hand are too many bytes, so memory in flight is
-  bounded.
+- state is checkpointed only after its outputs are acknowledged: a crash repeats outputs, it never loses one;
+- a stage resumes at the offset in its own state; only a stage without state resumes at the committed offset;
+- a record that a stage rejects goes to the dead-letter topic; any other error stops the worker and commits nothing;
+- back-pressure bounds memory: a busy partition is not polled, and none is polled while the records in flight exceed a
+  number of bytes.
 
-Deliberately absent: any knowledge of what a stage does, and any retry of a stage that raised.
+The runner does not depend on what a stage does, and never retries a stage that raised.
 """
 
 import asyncio
@@ -36,14 +34,15 @@ logger = logging.getLogger(__name__)
 _POLL_IDLE_SECONDS: Final = 0.25
 _POLL_BUSY_SECONDS: Final = 0.005
 _WATCH_SECONDS: Final = 2.0
-IN_HAND_BYTES: Final = 128 * 2**20
-"""Of all partitions of a worker, from which on it reads no more. What is being written of them comes on top."""
-_LIKELY_RECORD_BYTES: Final = 2**14
-_FADING: Final = 0.9
+IN_FLIGHT_BYTES: Final = 128 * 2**20
+"""Total size of records in flight at which a worker stops polling. Their outputs come on top."""
+_FIRST_RECORD_BYTES: Final = 2**14
+"""Expected size of a record before the first poll."""
+_RECORD_BYTES_DECAY: Final = 0.9
 
 
 class Phase(StrEnum):
-    """What a runner is doing."""
+    """The state of a runner."""
 
     STARTING = "starting"
     REBALANCING = "rebalancing"
@@ -53,7 +52,7 @@ class Phase(StrEnum):
 
 
 class Runner(Listener):
-    """Runs one kind of stage over the partitions of one topic that its group gives to this worker."""
+    """Runs one kind of stage over the partitions of one topic that are assigned to this worker."""
 
     def __init__(
         self,
@@ -78,17 +77,17 @@ class Runner(Listener):
         self._watchdog = Watchdog(settings.stuck_seconds, clock)
         self._contact = BrokerContact(clock)
         self._workers: dict[Partition, PartitionWorker] = {}
-        self._resting: dict[Partition, tuple[Stage, int]] = {}
+        self._idle_stages: dict[Partition, tuple[Stage, int]] = {}
         self._assignments = 0
-        self._record_bytes = float(_LIKELY_RECORD_BYTES)
-        """What a record has to be expected to take: the most that those of a recent poll took on average."""
+        self._record_bytes = float(_FIRST_RECORD_BYTES)
+        """Expected size of a record: the highest average of a recent poll, decaying with every poll."""
         self._stopping = asyncio.Event()
         self._error: BaseException | None = None
         self._consumer: Consumer
-        self._crew = StageThreads(settings.threads)
+        self._threads = StageThreads(settings.threads)
 
     async def run(self) -> None:
-        """Work until `stop` or an error. Raises what stopped it; everything is closed either way."""
+        """Run until `stop` or an error. Raises the error; closes everything in either case."""
         self._consumer = await self._log.consumer(
             self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
         )
@@ -109,11 +108,11 @@ class Runner(Listener):
             raise self._error
 
     def stop(self) -> None:
-        """Ask for a clean end: the batches in hand are finished, checkpointed and committed."""
+        """Request a clean end: the batches in flight are finished, checkpointed and committed."""
         self._stopping.set()
 
     def abandon(self) -> None:
-        """Ask for an end with nothing more saved and nothing committed, as after an error; `run` then raises."""
+        """Request an end without saving and committing, as after an error; `run` then raises."""
         self._fail(LogError("abandoned"))
 
     def not_ready(self) -> str | None:
@@ -128,32 +127,32 @@ class Runner(Listener):
         return None
 
     def done(self) -> dict[Partition, int]:
-        """Of every partition that is worked on, the next offset whose outputs are not all acknowledged."""
+        """Return the next offset whose outputs are not all acknowledged, for every assigned partition."""
         return {partition: worker.done for partition, worker in self._workers.items()}
 
     async def save(self) -> None:
-        """Checkpoint every partition. Only while nothing is being worked on: for who feeds the log and can wait."""
+        """Checkpoint every partition. May be called only when nothing is in flight, as in the embedded run."""
         for worker in self._workers.values():
             await worker.save()
 
     @property
     def assignment(self) -> list[Partition]:
-        """The partitions that are worked on now."""
+        """The assigned partitions, sorted."""
         return sorted(self._workers)
 
     async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
-        """Open the stages of these partitions and seek to where their state says."""
+        """Open the stages of these partitions and seek to the offsets in their state."""
         self._consumer = consumer
-        for partition in self._resting.keys() - set(partitions):
-            stage, _ = self._resting.pop(partition)
-            await self._crew.run(stage.close)
+        for partition in self._idle_stages.keys() - set(partitions):
+            stage, _ = self._idle_stages.pop(partition)
+            await self._threads.run(stage.close)
         for partition in partitions:
-            rested = self._resting.pop(partition) if partition in self._resting else None
-            stage, offset = rested or await self._open(partition)
+            idle = self._idle_stages.pop(partition) if partition in self._idle_stages else None
+            stage, offset = idle or await self._open(partition)
             try:
                 await self._seek(partition, offset, stage)
             except BaseException:
-                await self._crew.run(stage.close)
+                await self._threads.run(stage.close)
                 raise
             self._workers[partition] = PartitionWorker(
                 partition,
@@ -161,7 +160,7 @@ class Runner(Listener):
                 offset,
                 log=self._log,
                 settings=self._settings,
-                crew=self._crew,
+                threads=self._threads,
                 dead_letter_topic=self._dead_letter_topic,
                 commit=self._commit,
                 failed=self._fail,
@@ -175,7 +174,7 @@ class Runner(Listener):
         logger.info("assigned %s", _listed(partitions))
 
     async def revoked(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
-        """Finish what is in hand and save it. Stages stay open: most partitions come straight back."""
+        """Finish the batches in flight and save. Stages stay open: most partitions are assigned again at once."""
         self._assignments += 1
         if self.phase is Phase.RUNNING:
             self.phase = Phase.REBALANCING
@@ -186,17 +185,17 @@ class Runner(Listener):
 
     async def _end(self, worker: PartitionWorker) -> None:
         if await self._finished(worker):
-            self._resting[worker.partition] = (worker.stage, worker.done)
+            self._idle_stages[worker.partition] = (worker.stage, worker.done)
         else:
-            # What the stage holds in memory was not all said: it must not be used again.
+            # Outputs of its state may be missing from the log: this stage must not be used again.
             await worker.abandon()
-            await self._crew.run(worker.stage.close)
+            await self._threads.run(worker.stage.close)
         self._watchdog.forget(worker.partition)
         labels = (self._stage_name, str(worker.partition.partition))
         metrics.withdraw(labels, metrics.LAG, metrics.CHECKPOINT_TIME, metrics.REPLAY)
 
     async def _finished(self, worker: PartitionWorker) -> bool:
-        """Whether everything that the worker did is said and saved."""
+        """Finish a worker; return whether all its outputs are acknowledged and its state is saved."""
         if self._error is not None:
             return False
         try:
@@ -214,7 +213,7 @@ class Runner(Listener):
             raise self._error
         free = {partition: room for partition, worker in self._workers.items() if (room := worker.room)}
         busy = len(free) < len(self._workers)
-        left = IN_HAND_BYTES - sum(worker.in_hand_bytes for worker in self._workers.values())
+        left = IN_FLIGHT_BYTES - sum(worker.in_flight_bytes for worker in self._workers.values())
         if (busy and not free) or left <= 0:
             await asyncio.sleep(_POLL_BUSY_SECONDS)
             return
@@ -224,28 +223,28 @@ class Runner(Listener):
             timeout=_POLL_BUSY_SECONDS if busy else _POLL_IDLE_SECONDS,
             max_records=max(1, min(*free.values(), self._settings.poll_records, int(left / self._record_bytes))),
         )
-        given = {partition: PolledBatch.of(records) for partition, records in found.items() if records}
-        self._learn_size(given.values())
-        for partition, some in given.items():
+        batches = {partition: PolledBatch.of(records) for partition, records in found.items() if records}
+        self._update_record_bytes(batches.values())
+        for partition, batch in batches.items():
             worker = self._workers.get(partition)
             if worker is None:
                 continue
             if assignments != self._assignments:
-                # Polled before a rebalance, returned after it: the worker may start elsewhere.
+                # Polled before a rebalance, returned after it: the worker may resume at another offset.
                 self._consumer.seek(partition, worker.position)
             else:
-                worker.give(some)
+                worker.submit(batch)
 
-    def _learn_size(self, given: Collection[PolledBatch]) -> None:
-        if count := sum(len(each.records) for each in given):
-            mean = sum(each.nbytes for each in given) / count
-            self._record_bytes = max(mean, _FADING * self._record_bytes, 1.0)
+    def _update_record_bytes(self, batches: Collection[PolledBatch]) -> None:
+        if count := sum(len(batch.records) for batch in batches):
+            mean = sum(batch.nbytes for batch in batches) / count
+            self._record_bytes = max(mean, _RECORD_BYTES_DECAY * self._record_bytes, 1.0)
 
     async def _open(self, partition: Partition) -> tuple[Stage, int]:
         stage = self._make_stage(partition)
         directory = self._directory(partition)
         with using_state(directory):
-            offset = await self._crew.run(lambda: stage.open(directory))
+            offset = await self._threads.run(lambda: stage.open(directory))
         if offset is None:
             offset = await self._consumer.committed(partition)
         if offset is None:
@@ -256,12 +255,12 @@ class Runner(Listener):
     async def _seek(self, partition: Partition, offset: int, stage: Stage) -> None:
         first, end = (await self._consumer.bounds([partition]))[partition]
         if offset == 0:
-            # From the start means from the oldest record there is.
+            # Offset 0 means the oldest record that the log still holds.
             offset = first
         if not first <= offset <= end:
             raise LogGap(
                 f"{partition}: expected to read offset {offset}, the log holds {first} to {end}. Records were removed "
-                f"by retention or the topic was made anew: {stage.after_gap(self._directory(partition), self._group)}"
+                f"by retention or the topic was recreated: {stage.after_gap(self._directory(partition), self._group)}"
             )
         self._consumer.seek(partition, offset)
 
@@ -271,7 +270,7 @@ class Runner(Listener):
         try:
             await self._consumer.commit({partition: offset})
         except LogError as error:
-            # Harmless: the next owner repeats a little.
+            # Harmless: the next owner of the partition repeats some records.
             logger.warning("offset %d of %s was not committed: %s", offset, partition, error)
 
     async def _watch_offsets(self) -> None:
@@ -314,17 +313,17 @@ class Runner(Listener):
         if self._error is None:
             self._error = error
             self.phase = Phase.FAILED
-            logger.error("%s stops, nothing is committed: %r", self._group, error)
+            logger.error("%s stops without committing: %r", self._group, error)
 
     async def _shut_down(self) -> None:
         await self._consumer.close()
-        # Those of an assignment that failed half-way were never given to be revoked.
+        # Partitions of an assignment that failed half-way were never revoked.
         await asyncio.gather(*(self._end(worker) for worker in self._workers.values()))
         self._workers.clear()
-        for stage, _ in self._resting.values():
-            await self._crew.run(stage.close)
-        self._resting.clear()
-        self._crew.close()
+        for stage, _ in self._idle_stages.values():
+            await self._threads.run(stage.close)
+        self._idle_stages.clear()
+        self._threads.close()
         if self._error is None:
             self.phase = Phase.STOPPED
 

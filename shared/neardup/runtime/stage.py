@@ -1,4 +1,4 @@
-"""What a service does to the records of one partition, free of any log."""
+"""The interface of a stage: the work of a service on one partition, independent of any log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """What a batch of records caused.
+    """The result of a batch of records.
 
-    The outputs of a wave are sent only when all of the wave before are acknowledged. Rejected records become
+    The outputs of a wave are sent only when all outputs of the previous wave are acknowledged. Rejected records become
     dead letters.
     """
 
@@ -27,12 +27,12 @@ class Waves:
 
 
 class Stage(ABC):
-    """Owns the state of one partition and turns its records into outputs.
+    """The state of one partition, and the function that turns its records into outputs.
 
-    Does no I/O but in its own state directory, reads no clock and no environment: the state and the
-    outputs are a function of the records alone. Calls come one at a time, `open` first and `close` last, but from
-    different threads; only what `freeze` returned may run beside them. Any method may block; none runs on the event
-    loop but `is_full`, which does not block.
+    A stage does I/O only in its own state directory and reads no clock and no environment: its state and its outputs
+    are a function of the records alone. Calls come one at a time, `open` first and `close` last, but from different
+    threads; only the function that `freeze` returned may run in parallel. Any method may block, and none runs on the
+    event loop except `is_full`, which does not block.
     """
 
     name: ClassVar[str]
@@ -41,16 +41,16 @@ class Stage(ABC):
     def open(self, directory: Path) -> int | None:
         """Load the state; return the offset to read from.
 
-        None means that this stage keeps no state, and reading goes on at the committed offset. A stage that lost its
-        state returns 0: the log rebuilds it. Raises StateError if what lies there cannot be used.
+        None means that this stage keeps no state and resumes at the committed offset. A stage that lost its state
+        returns 0 and is rebuilt from the log. Raises StateError if the directory holds a state that cannot be used.
         """
 
     @abstractmethod
     def process(self, records: Sequence[Record]) -> Waves:
-        """Take the next records, in order, one or more. Repeats after a restart are possible.
+        """Process the next records, one or more, in order. After a restart records may be repeated.
 
-        A record that cannot be used is returned as rejected and changes nothing. Anything raised from
-        here stops the worker with nothing committed.
+        A record that cannot be used is returned as rejected and changes nothing. An exception stops the worker, which
+        then commits nothing.
         """
 
     @abstractmethod
@@ -61,32 +61,32 @@ class Stage(ABC):
         """
 
     def freeze(self) -> Callable[[], int]:
-        """A checkpoint in two steps: take hold of the state as it is now; what is returned makes that durable.
+        """Checkpoint in two steps: freeze the current state, and return a function that makes it durable.
 
-        It returns the offset that is safe to commit. It is called at most once, before the next `freeze` and before
-        `close`, in another thread, while records are processed: a stage whose state takes long to write overrides
-        this. This one does everything in the first step.
+        That function returns the offset that is safe to commit. It is called at most once, before the next `freeze` and
+        before `close`, in another thread, while records are processed. The default does everything in the first step; a
+        stage whose state takes long to write overrides this method.
         """
         offset = self.checkpoint()
         return lambda: offset
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is unsaved that a checkpoint should not wait for its time."""
+        """Whether so much state is unsaved that the next checkpoint is due at once."""
         return False
 
     def after_gap(self, directory: Path, group: str) -> str:
-        """What an operator can do when the log no longer holds what this stage would have to read next."""
+        """Return what an operator can do when the log no longer holds the records that this stage needs next."""
         return f"restore a snapshot, or delete the state directory {directory} and reset the offset of group {group}"
 
     def close(self) -> None:
-        """Release files and memory. Saves nothing: that is what `checkpoint` is for."""
+        """Release files and memory without saving anything."""
         return
 
 
 @contextmanager
 def using_state(directory: Path) -> Iterator[None]:
-    """Around a call of a stage: it does no other I/O, so an OSError says that its directory cannot be used."""
+    """Turn an OSError of a stage into StateUnavailable: a stage does I/O only in its state directory."""
     try:
         yield
     except OSError as error:
@@ -97,7 +97,7 @@ def using_state(directory: Path) -> Iterator[None]:
 
 
 def decoded(records: Sequence[Record], decode: Callable[[Record], T]) -> tuple[list[tuple[Record, T]], list[Rejection]]:
-    """Decode each record; those that raise a RecordError come back as rejections."""
+    """Decode each record; return the decoded ones, and rejections for those that raised a RecordError."""
     good: list[tuple[Record, T]] = []
     rejected: list[Rejection] = []
     for record in records:

@@ -22,7 +22,7 @@ class _Seen:
 
 
 class Watchdog:
-    """Is told how far each partition is; knows which are stuck. The clock is monotonic seconds."""
+    """Tracks the progress of each partition. `limit` is in seconds, `clock` is monotonic."""
 
     def __init__(self, limit: float, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -30,18 +30,21 @@ class Watchdog:
         self._seen: dict[Partition, _Seen] = {}
 
     def observe(self, partition: Partition, done: int, end: int) -> None:
-        """`done` is the next offset to be processed, `end` the next one to be written."""
+        """Record the progress of a partition.
+
+        `done` is the next offset to be processed, `end` the next offset to be written to the log.
+        """
         seen = self._seen.get(partition)
-        # Without lag, standing still is right: the time starts anew.
+        # A partition without lag cannot be stuck: its time starts again.
         if seen is None or seen.done != done or done >= end:
             self._seen[partition] = _Seen(done, self._clock())
 
     def forget(self, partition: Partition) -> None:
-        """The partition is not ours any more."""
+        """Stop tracking a partition that was revoked."""
         self._seen.pop(partition, None)
 
     def stuck(self) -> list[Partition]:
-        """Partitions that made no progress for longer than the limit while there was lag."""
+        """Return the partitions that made no progress for longer than the limit while there was lag."""
         now = self._clock()
         return [partition for partition, seen in self._seen.items() if now - seen.since > self._limit]
 
