@@ -1,12 +1,12 @@
-"""From a record on the pages topic to a Page.
+"""Reading of records on the pages topic.
 
-Three forms, told apart by the record's `content-type` header, else by the first byte of the value:
+A record has one of three forms. Its `content-type` header decides, or else the first byte of its value:
 
 - JSON: an object with `url` and `html` or `text`, optional `fetched_at`, `content_type`, `charset`, `crawl`;
-- msgpack: the same as a map; `html` may be bytes, which spares the crawler a guess at the charset;
+- msgpack: a map with the same fields; `html` may be bytes, so the crawler need not guess the charset;
 - anything else is the page itself, with its url in the record's key.
 
-A record with the header `neardup-canary` is no page of the crawler's: it was planted, and the header says as what.
+A record with the header `neardup-canary` does not come from the crawler. It is a planted page, described by the header.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _MSGPACK: Final = ("application/msgpack", "application/vnd.msgpack", "applicatio
 
 
 def read_page(record: Record) -> Page:
-    """Read a record. Raises InvalidPage, and nothing else, whatever the bytes are."""
+    """Read a page from a record. Raises only InvalidPage, whatever the bytes are."""
     value = record.value
     if not value:
         raise InvalidPage("the record has no value; expected a page")
@@ -53,13 +53,13 @@ def read_page(record: Record) -> Page:
 
 
 def document_id(record: Record) -> DocumentId:
-    """The place of a page in the order of all pages; that of a canary is after all of them."""
+    """Return the id of a page, which is its place in the order of all pages. Canaries come after all pages."""
     timestamp = min(record.timestamp, AFTER_ALL - 1) if canary_note(record) is None else AFTER_ALL
     return DocumentId(timestamp, record.partition, record.offset)
 
 
 def canary_note(record: Record) -> str | None:
-    """What a canary was planted as; None for a page of the crawler's."""
+    """Return the description of a planted page; None for a page of the crawler."""
     for name, value in record.headers:
         if name == CANARY_HEADER:
             return (value or b"").decode("utf-8", "replace")[:MAX_FIELD]
@@ -67,17 +67,17 @@ def canary_note(record: Record) -> str | None:
 
 
 def write_page(page: Page) -> bytes:
-    """A page as msgpack, as `read_page` takes it."""
+    """Return a page as msgpack, a form that `read_page` accepts."""
     fields = {name: getattr(page, name) for name in Page.__slots__}
     packed: bytes = msgpack.packb({name: value for name, value in fields.items() if value is not None})
     return packed
 
 
 def page_from_json(value: bytes) -> Page:
-    """A page from a JSON object. Raises InvalidPage, and nothing else, whatever the bytes are."""
+    """Read a page from a JSON object. Raises only InvalidPage, whatever the bytes are."""
     with contextlib.suppress(orjson.JSONDecodeError):
         return page_from_fields(orjson.loads(value))
-    # Stricter than crawlers are: no lone surrogates, no NaN. The slow parser takes those, and says what is wrong.
+    # orjson rejects lone surrogates and NaN, which crawlers write. The slow parser accepts them and has better errors.
     try:
         fields = json.loads(value)
     except (ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def page_from_json(value: bytes) -> Page:
 
 
 def page_from_fields(fields: Any) -> Page:
-    """A page from a decoded JSON or msgpack value. Raises InvalidPage, and nothing else, whatever the value is."""
+    """Read a page from a decoded JSON or msgpack value. Raises only InvalidPage, whatever the value is."""
     if not isinstance(fields, dict):
         raise InvalidPage(f"expected an object with url and html or text, got a {type(fields).__name__}")
     html = fields.get("html")
@@ -95,7 +95,7 @@ def page_from_fields(fields: Any) -> Page:
     if isinstance(html, str):
         # Lone surrogates are legal in JSON strings but not in UTF-8.
         html = html.encode("utf-8", "replace")
-        # Decoded before it came to us: what the page or the server says of its bytes is no longer true.
+        # The crawler has decoded the page: charsets declared by the page or the server no longer apply.
         charset = "utf-8"
     if html is not None and not isinstance(html, bytes):
         raise InvalidPage(f"html: expected text or bytes, got a {type(html).__name__}")
@@ -113,7 +113,7 @@ def page_from_fields(fields: Any) -> Page:
 
 
 def starts_a_map(value: bytes) -> bool:
-    """Whether bytes, of which there is at least one, begin like a msgpack map."""
+    """Return whether a value, which is not empty, starts like a msgpack map."""
     # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
     # whose second is 0x80 or more, which as a map would have over 32,000 entries.
     return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
