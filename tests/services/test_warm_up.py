@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from neardup.deployment.deployment import Deployment
-from neardup.log.memory import MemoryRecord
+from neardup.log import PlainRecord
 from neardup.messages.pages import write_page
 from neardup.sample.crawl import sample_crawl
 from neardup.settings import Settings
@@ -25,9 +25,9 @@ def refuse(self, signature):
     raise AssertionError(f"{self.py_func.__module__}.{self.py_func.__name__} was not loaded for {signature}")
 
 pages = [write_page(each.page) for each in sample_crawl(300, seed=5)]
-records = [MemoryRecord("neardup.pages", 0, number, 5, None, page, ()) for number, page in enumerate(pages)]
+records = [PlainRecord("neardup.pages", 0, number, 5, None, page, ()) for number, page in enumerate(pages)]
 # Opens the stages, as a worker does before it is ready.
-stream = Wired(settings, Path(sys.argv[1]), Deployment(settings).featurizing)
+stream = Wired(settings, Path(sys.argv[1]), Deployment(settings).page_pool)
 Dispatcher.compile = refuse
 verdicts = stream.take(records[:1]) + stream.take(records[1:])
 assert not stream.rejected

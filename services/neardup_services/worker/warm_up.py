@@ -21,8 +21,7 @@ from typing import Final
 from neardup.deployment.deployment import SERVICES, Deployment
 from neardup.embedded.embedded import Embedded
 from neardup.kernels import cache
-from neardup.log import Partition
-from neardup.log.memory import MemoryRecord
+from neardup.log import Partition, PlainRecord
 from neardup.messages.pages import write_page
 from neardup.offline.options import Options
 from neardup.offline.passes.passing import run_pass
@@ -101,7 +100,7 @@ def _plant_canaries(settings: Settings, pages: list[Page]) -> None:
     deployment = Deployment(replace(settings, canary_share=1.0))
     topic = deployment.topics.pages
     stage = SERVICES["canary"].make_stage(deployment, Partition(topic, 0))
-    stage.process([MemoryRecord(topic, 0, n, n, None, write_page(page), ()) for n, page in enumerate(pages)])
+    stage.process([PlainRecord(topic, 0, n, n, None, write_page(page), ()) for n, page in enumerate(pages)])
 
 
 def _scratch_settings(settings: Settings) -> Settings:
