@@ -8,8 +8,8 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from neardup.messages import wire
 from tests.messages.test_readers import GOOD
+from tests.support.messages import decode, encode
 
 
 def hostile_records(draw: random.Random, count: int, good: list[bytes]) -> Iterator[tuple[bytes | None, bytes | None]]:
@@ -35,11 +35,11 @@ def _damaged(draw: random.Random, good: list[bytes]) -> bytes:
 def _half_right(draw: random.Random, good: list[bytes]) -> bytes:
     """A message of ours, checksum and all, with something else in one of its fields."""
     kind = draw.choice(sorted(GOOD))
-    body = wire.decode(GOOD[kind], kind)
+    body = decode(GOOD[kind], kind)
     body[draw.choice(sorted(body))] = draw.choice(
         [None, -1, 2**63, "x" * 1000, [], {}, b"\xff", [[[]]], np.zeros(3), np.full((2, 3), -5), float("nan")]
     )
-    return wire.encode(kind, body)
+    return encode(kind, body)
 
 
 def _other_version(draw: random.Random, good: list[bytes]) -> bytes:
@@ -88,8 +88,8 @@ SWOLLEN: list[Any] = [[[]] * 10] * 16 + [[[]] * 300_000, [[[]] * 1000] * 300]
 def _swelling(draw: random.Random, good: list[bytes]) -> bytes:
     """Checksum and all: a byte of it would be an object of its own, and four letters of an error that quotes it."""
     kind = draw.choice(sorted(GOOD))
-    body = wire.decode(GOOD[kind], kind)
-    return wire.encode(kind, body | {draw.choice(sorted(body)): draw.choice(SWOLLEN)})
+    body = decode(GOOD[kind], kind)
+    return encode(kind, body | {draw.choice(sorted(body)): draw.choice(SWOLLEN)})
 
 
 def _deep(draw: random.Random, good: list[bytes]) -> bytes:

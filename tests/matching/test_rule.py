@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.matching.found_by import NO_TABLE, FoundBy
 from neardup.matching.match import RELATIONS, Match, better, can_better, match
 from neardup.matching.rule import Thresholds, decide
 from neardup.settings import Settings
@@ -57,9 +58,9 @@ def test_a_match_says_how_near_the_earlier_document_is() -> None:
     earlier, later = document(1, some[:90], fingerprint=0b1011), document(2, some, fingerprint=0b0110)
     likeness = compare(later.sketch, earlier.sketch)
     assert likeness.a_in_b is not None
-    assert match(later, earlier, DEFAULT, found_by=5) == Match(
-        earlier.id, earlier.url, Relation.NEAR, 3, round(likeness.resemblance, 4), round(likeness.a_in_b, 4), 5,
-        earlier.id, earlier.url,
+    assert match(later, earlier, DEFAULT, found_by=FoundBy(5)) == Match(
+        earlier.id, earlier.url, Relation.NEAR, 3, round(likeness.resemblance, 4), round(likeness.a_in_b, 4),
+        FoundBy(5), earlier.id, earlier.url,
     )  # fmt: skip
 
 
@@ -142,6 +143,6 @@ def test_the_better_match_is_the_stronger_and_then_the_earlier_in_any_order(some
 
 def test_relations_are_ranked_as_the_table_says() -> None:
     later, earlier = DocumentId(2, 0, 0), DocumentId(1, 0, 0)
-    ranks = [Match(later, "", relation, 0, 1, 1, 0, later, "").rank for relation in Relation]
+    ranks = [Match(later, "", relation, 0, 1, 1, NO_TABLE, later, "").rank for relation in Relation]
     assert all(one < other for one, other in pairwise(ranks))
-    assert Match(earlier, "", Relation.NEAR, 0, 1, 1, 0, later, "").rank < ranks[RELATIONS.index(Relation.NEAR)]
+    assert Match(earlier, "", Relation.NEAR, 0, 1, 1, NO_TABLE, later, "").rank < ranks[RELATIONS.index(Relation.NEAR)]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from neardup.errors import Corrupt, InvalidPage, NotOurs, WireError, WrongKind
 from neardup.log import PlainRecord
-from neardup.messages import wire
 from neardup.messages.dead_letters import Rejection, dead_letters, decode, encode
 from neardup.settings import Settings
 from neardup.types import DeadLetter
+from tests.support.messages import encode as encode_message
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -101,35 +101,35 @@ def test_a_missing_field_is_corrupt(name: str) -> None:
     short = body()
     del short[name]
     with pytest.raises(Corrupt, match="expected the fields of a dead letter, got"):
-        decode(wire.encode("dead-letter", short))
+        decode(encode_message("dead-letter", short))
 
 
 def test_an_unknown_field_is_corrupt() -> None:
     with pytest.raises(Corrupt, match=r"expected the fields of a dead letter, got .*'extra'"):
-        decode(wire.encode("dead-letter", body(extra=1)))
+        decode(encode_message("dead-letter", body(extra=1)))
 
 
 @pytest.mark.parametrize("headers", [None, 5, [1], ["x"], [["only"]], [["a", b"b", b"c"]], [["a", "text"]]])
 def test_malformed_headers_are_corrupt(headers: Any) -> None:
     with pytest.raises(Corrupt, match="expected the fields of a dead letter"):
-        decode(wire.encode("dead-letter", body(headers=headers)))
+        decode(encode_message("dead-letter", body(headers=headers)))
 
 
 @pytest.mark.parametrize("number", [2**62, 2**64 - 1])
 def test_a_number_in_place_of_a_header_value_is_corrupt(number: int) -> None:
     with pytest.raises(Corrupt):
-        decode(wire.encode("dead-letter", body(headers=[["h", number]])))
+        decode(encode_message("dead-letter", body(headers=[["h", number]])))
 
 
 @pytest.mark.parametrize("extra", [b"extra", b""])
 def test_names_that_are_not_text_are_corrupt(extra: bytes) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        decode(wire.encode("dead-letter", body() | {extra: 1}))
+        decode(encode_message("dead-letter", body() | {extra: 1}))
 
 
 def test_another_kind_of_message_is_refused() -> None:
     with pytest.raises(WrongKind, match="expected a 'dead-letter' message"):
-        decode(wire.encode("registrations", body()))
+        decode(encode_message("registrations", body()))
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{}"])
@@ -147,6 +147,6 @@ names = st.sampled_from(DeadLetter.__slots__) | st.text(max_size=4) | st.binary(
 @given(changes=st.dictionaries(names, values, max_size=5), whole=st.booleans())
 @example(changes={b"x": 1}, whole=True)
 def test_whatever_the_body_is_nothing_but_wire_errors_is_raised(changes: dict[Any, Any], whole: bool) -> None:
-    data = wire.encode("dead-letter", {**(body() if whole else {}), **changes})
+    data = encode_message("dead-letter", {**(body() if whole else {}), **changes})
     with contextlib.suppress(WireError):
         decode(data)

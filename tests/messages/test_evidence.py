@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from neardup.errors import Corrupt
+from neardup.matching.found_by import found_by_table
 from neardup.matching.match import Match
 from neardup.messages.document_columns import BATCH_BYTES
 from neardup.messages.questions import Evidence, read_evidence, write_evidence
@@ -23,7 +24,7 @@ from tests.support.documents import (
     word,
 )
 
-MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, 1, DocumentId(1, 2, 3), "u")
+MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, found_by_table(0), DocumentId(1, 2, 3), "u")
 evidence = st.builds(Evidence, places, word, st.lists(word, max_size=4).map(tuple), st.none() | matches)
 
 
@@ -31,7 +32,7 @@ evidence = st.builds(Evidence, places, word, st.lists(word, max_size=4).map(tupl
 def test_evidence_comes_back(some: list[Evidence]) -> None:
     bodies = [body_of(message, "evidence") for message in write_evidence(some, "plan")]
     assert {body["plan"] for body in bodies} <= {"plan"}
-    assert [each for body in bodies for each in read_evidence(body)] == some
+    assert [each for body in bodies for each in read_evidence(body).evidence] == some
 
 
 def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
@@ -40,7 +41,7 @@ def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
     messages = list(write_evidence(some, "plan"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
-    assert [each for message in messages for each in read_evidence(body_of(message, "evidence"))] == some
+    assert [each for message in messages for each in read_evidence(body_of(message, "evidence")).evidence] == some
 
 
 @pytest.mark.parametrize("url", LONG_URLS)
@@ -49,7 +50,7 @@ def test_evidence_with_long_urls_stays_below_what_kafka_takes(url: str) -> None:
     some = [Evidence(DocumentId(n, 0, n), n, (n,), long) for n in range(150)]
     messages = list(write_evidence(some, "plan"))
     assert max(map(len, messages)) <= BATCH_BYTES + 2 * len(url.encode()) + 1024 < KAFKA_MESSAGE_BYTES
-    assert [each for message in messages for each in read_evidence(body_of(message, "evidence"))] == some
+    assert [each for message in messages for each in read_evidence(body_of(message, "evidence")).evidence] == some
 
 
 NEAR: list[Any] = [[1, 2, 3], "u", 3, 2, 0.8, None, b"\x01", [1, 2, 3], "u"]
@@ -77,7 +78,7 @@ def near_with(place: int, value: Any) -> list[Any]:
 
 
 def test_the_plain_values_of_a_match_are_read() -> None:
-    [read] = read_evidence(about(NEAR))
+    [read] = read_evidence(about(NEAR)).evidence
     assert read == Evidence(DocumentId(1, 2, 3), 4, (5, 6), MATCH)
 
 
@@ -131,9 +132,11 @@ match_like = st.builds(near_with, st.integers(0, 8), anything)
 @given(match=anything | match_like, name=st.none() | st.sampled_from(sorted(about(None))), column=anything)
 def test_whatever_evidence_is_nothing_but_corrupt_is_raised(match: Any, name: str | None, column: Any) -> None:
     try:
-        got = read_evidence(about(match) | ({name: column} if name else {}))
+        got = read_evidence(about(match) | ({name: column} if name else {})).evidence
     except Corrupt:
         return
     # What passes can be sent again, and so be stored.
-    again = [each for message in write_evidence(got, "plan") for each in read_evidence(body_of(message, "evidence"))]
+    again = [
+        each for message in write_evidence(got, "plan") for each in read_evidence(body_of(message, "evidence")).evidence
+    ]
     assert repr(again) == repr(got)

@@ -12,7 +12,7 @@ from neardup.errors import Corrupt, WrongPlan
 from neardup.messages.fields import (
     batch_of,
     document_of,
-    mask_of,
+    found_by_of,
     number_of,
     optional_text_of,
     require_plan,
@@ -83,13 +83,13 @@ def test_anything_else_is_no_number(value: Any) -> None:
 
 @pytest.mark.parametrize(("value", "mask"), [(b"", 0), (b"\x05", 5), (b"\x00\x01", 256), (b"\xff" * 30, 2**240 - 1)])
 def test_a_mask_is_made_of_its_bytes(value: bytes, mask: int) -> None:
-    assert mask_of(value) == mask
+    assert found_by_of(value) == mask
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", [1, 2], np.zeros(2, np.uint8)], ids=repr)
 def test_anything_else_is_no_mask(value: Any) -> None:
     with pytest.raises(Corrupt, match="expected bytes, got "):
-        mask_of(value)
+        found_by_of(value)
 
 
 def test_a_message_of_the_same_plan_passes() -> None:
@@ -117,7 +117,9 @@ def test_whatever_the_plan_is_it_is_refused_unless_it_is_ours(plan: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "check", [batch_of, document_of, word_of, text_of, optional_text_of, number_of, mask_of], ids=lambda f: f.__name__
+    "check",
+    [batch_of, document_of, word_of, text_of, optional_text_of, number_of, found_by_of],
+    ids=lambda f: f.__name__,
 )
 @given(value=anything)
 def test_whatever_comes_nothing_but_corrupt_is_raised(check: Callable[[Any], Any], value: Any) -> None:

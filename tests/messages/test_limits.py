@@ -8,6 +8,7 @@ import pytest
 
 from neardup.errors import SettingsError
 from neardup.kernels.wire.msgpack_items import announced_items
+from neardup.matching.found_by import NO_TABLE
 from neardup.matching.match import Match
 from neardup.messages import wire
 from neardup.messages.questions import Evidence, Question, write_evidence, write_questions
@@ -17,17 +18,18 @@ from neardup.messages.settled import Settled, write_documents
 from neardup.settings import Settings
 from neardup.types import DocumentId, Relation, SkippedPage
 from tests.support.documents import document
+from tests.support.messages import decode
 
 MOST_CANDIDATES = 100_000
 PLACE = DocumentId(1, 2, 3)
 # The less a row has, the more rows are in a message.
 LIGHT = replace(document(0, 1, url=""), sketch=np.empty(0, np.uint64))
-MATCH = Match(PLACE, "", Relation.IDENTICAL, 0, 1.0, None, 1, PLACE, "")
+MATCH = Match(PLACE, "", Relation.IDENTICAL, 0, 1.0, None, NO_TABLE, PLACE, "")
 MANY = 40_000
 
 LARGEST: dict[str, Callable[[], Iterator[bytes]]] = {
     "questions": lambda: write_questions(
-        [Question(LIGHT, {})] * 4_000 + [Question(LIGHT, dict.fromkeys(range(MOST_CANDIDATES), 1))], 0, "plan"
+        [Question(LIGHT, {})] * 4_000 + [Question(LIGHT, dict.fromkeys(range(MOST_CANDIDATES), NO_TABLE))], 0, "plan"
     ),
     "evidence": lambda: write_evidence([Evidence(PLACE, 4, (5,), MATCH)] * MANY, "plan"),
     "skipped": lambda: write_skipped([SkippedPage(PLACE, "", None, "")] * MANY),
@@ -40,7 +42,7 @@ LARGEST: dict[str, Callable[[], Iterator[bytes]]] = {
 def test_the_largest_message_has_less_than_half_the_items_that_are_refused(name: str) -> None:
     largest = max(LARGEST[name](), key=items_of)
     assert wire.MAX_ITEMS / 8 < items_of(largest) < wire.MAX_ITEMS / 2
-    assert wire.decode(largest, name)
+    assert decode(largest, name)
 
 
 def items_of(message: bytes) -> int:

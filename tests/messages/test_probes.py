@@ -9,17 +9,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from neardup.errors import Corrupt, WireError, WrongKind, WrongPlan
-from neardup.messages import wire
+from neardup.messages.formats import MessageContext
 from neardup.messages.probes import Probes, read_probes, write_probes
+from neardup.messages.registry import PROBES_TOPIC
 from neardup.types import BatchId
 from tests.support.documents import (
+    M,
     anything,
     batches,
     body_of,
     utf8,
 )
+from tests.support.messages import decode, encode
 
 BATCH = BatchId(0, 5, 9)
+CONTEXT = MessageContext(plan="another plan", generation=0, partitions=1, owners=1, mips=M)
 
 
 @given(data=st.data(), size=st.integers(0, 9), batch=batches)
@@ -27,12 +31,12 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
     columns = hnp.arrays(np.uint64, size)
     keys = data.draw(st.none() | columns)
     levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))
-    asks = data.draw(st.none() | hnp.arrays(np.bool_, size))
-    message = write_probes(Probes(batch, data.draw(columns), keys, levels, asks), "plan")
-    got = read_probes(wire.decode(message, "probes"), "plan")
+    query_only = data.draw(st.none() | hnp.arrays(np.bool_, size))
+    message = write_probes(Probes(batch, data.draw(columns), keys, levels, query_only), "plan")
+    got = read_probes(decode(message, "probes"))
     assert got.batch == batch
-    assert (got.asks is not None) == (asks is not None and bool(asks.any()))
-    assert got.asks is None or (got.asks == asks).all()
+    assert (got.query_only is not None) == (query_only is not None and bool(query_only.any()))
+    assert got.query_only is None or (got.query_only == query_only).all()
     assert got.fingerprints.size == size
     for sent, came in ((keys, got.keys), (levels, got.levels)):
         assert (came is None) == (sent is None)
@@ -43,7 +47,7 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
 def test_probes_of_another_plan_are_refused_with_both_digests() -> None:
     message = write_probes(Probes(BATCH, np.zeros(1, np.uint64)), "one plan")
     with pytest.raises(WrongPlan, match="expected a message made with plan another plan, got 'one plan'"):
-        read_probes(wire.decode(message, "probes"), "another plan")
+        PROBES_TOPIC.read(message, CONTEXT)
 
 
 def probes_body(**changes: Any) -> dict[str, Any]:
@@ -77,16 +81,16 @@ def probes_body(**changes: Any) -> dict[str, Any]:
 )
 def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
-        read_probes(wire.decode(wire.encode("probes", probes_body(**changes)), "probes"), "plan")
+        read_probes(decode(encode("probes", probes_body(**changes)), "probes"))
 
 
 @given(
     changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels", "asks"]), anything, min_size=1)
 )
 def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
-    message = wire.encode("probes", probes_body(**changes))
+    message = encode("probes", probes_body(**changes))
     try:
-        got = read_probes(wire.decode(message, "probes"), "plan")
+        got = read_probes(decode(message, "probes"))
     except Corrupt:
         return
     for column in (got.keys, got.levels):
@@ -95,10 +99,10 @@ def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, An
 
 def test_another_kind_of_message_is_no_probe() -> None:
     with pytest.raises(WrongKind):
-        read_probes(wire.decode(wire.encode("answers", probes_body()), "probes"), "plan")
+        read_probes(decode(encode("answers", probes_body()), "probes"))
 
 
 @given(value=st.none() | st.binary() | utf8.map(str.encode))
 def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None) -> None:
     with pytest.raises(WireError):
-        read_probes(wire.decode(value, "probes"), "plan")
+        read_probes(decode(value, "probes"))

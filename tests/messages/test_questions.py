@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import Corrupt
+from neardup.matching.found_by import FoundBy, found_by_table
 from neardup.messages.questions import Question, read_questions, write_questions
 from tests.support.documents import (
     KAFKA_MESSAGE_BYTES,
@@ -24,17 +25,17 @@ from tests.support.documents import (
 )
 
 OWNERS = 5
-masks = st.integers(0, 2**200)
+masks = st.integers(0, 2**200).map(FoundBy)
 questions = st.builds(Question, document=documents, candidates=st.dictionaries(word, masks, max_size=4))
 
 
 @given(st.lists(questions, max_size=5), st.integers(0, OWNERS - 1))
-def test_questions_come_back_with_who_asked(some: list[Question], asker: int) -> None:
+def test_questions_come_back_with_their_asker(some: list[Question], asker: int) -> None:
     messages = list(write_questions(some, asker, "plan"))
     assert {body_of(message, "questions")["plan"] for message in messages} <= {"plan"}
     got = [read_questions(body_of(message, "questions"), OWNERS, M) for message in messages]
-    assert {who for who, _ in got} <= {asker}
-    assert [(plain(each.document), each.candidates) for _, many in got for each in many] == [
+    assert {each.asker for each in got} <= {asker}
+    assert [(plain(each.document), each.candidates) for batch in got for each in batch.questions] == [
         (plain(each.document), each.candidates) for each in some
     ]
 
@@ -42,12 +43,12 @@ def test_questions_come_back_with_who_asked(some: list[Question], asker: int) ->
 @pytest.mark.parametrize("candidates", [1, 40_000])
 def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: int) -> None:
     one = document(0, 1)
-    near = dict.fromkeys(range(candidates), 2**20)
+    near = dict.fromkeys(range(candidates), found_by_table(20))
     some = [Question(replace(one, id=one.id._replace(offset=n)), near) for n in range(2000 if candidates == 1 else 3)]
     messages = list(write_questions(some, 1, "plan"))
     assert len(messages) > 1
     assert max(map(len, messages)) < KAFKA_MESSAGE_BYTES
-    got = [each for message in messages for each in read_questions(body_of(message, "questions"), OWNERS, M)[1]]
+    got = [each for message in messages for each in read_questions(body_of(message, "questions"), OWNERS, M).questions]
     assert [(each.document.id, each.candidates) for each in got] == [(each.document.id, near) for each in some]
 
 
@@ -82,13 +83,13 @@ def test_questions_of_nobody_who_owns_are_corrupt(asker: Any) -> None:
 
 def test_questions_with_another_number_of_mips_values_are_corrupt() -> None:
     asking = replace(document(0, 1), sketch=sketch_of(shingles(1, 200), m=M // 2))
-    [message] = write_questions([Question(asking, {7: 1})], 0, "plan")
+    [message] = write_questions([Question(asking, {7: found_by_table(0)})], 0, "plan")
     with pytest.raises(Corrupt, match=f"expected a packed sketch with {M} MIPs values"):
         read_questions(body_of(message, "questions"), OWNERS, M)
 
 
 def questions_body(**changes: Any) -> dict[str, Any]:
-    [message] = write_questions([Question(document(0, 1), {7: 1})], 0, "plan")
+    [message] = write_questions([Question(document(0, 1), {7: found_by_table(0)})], 0, "plan")
     return body_of(message, "questions") | changes
 
 
@@ -101,9 +102,9 @@ def questions_body(**changes: Any) -> dict[str, Any]:
 )
 def test_whatever_questions_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
     try:
-        asker, got = read_questions(questions_body(**changes), OWNERS, M)
+        got = read_questions(questions_body(**changes), OWNERS, M)
     except Corrupt:
         return
     # What passes can be sent again.
-    [again] = write_questions(got, asker, "plan")
-    assert read_questions(body_of(again, "questions"), OWNERS, M)[0] == asker
+    [again] = write_questions(got.questions, got.asker, "plan")
+    assert read_questions(body_of(again, "questions"), OWNERS, M).asker == got.asker

@@ -11,35 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import Retired, WireError, WrongPlan
-from neardup.messages import dead_letters, wire
-from neardup.messages.answers import Answers, read_answers, write_answers
-from neardup.messages.fields import require_plan
+from neardup.matching.found_by import FoundBy
+from neardup.messages import dead_letters
+from neardup.messages.answers import Answers, write_answers
 from neardup.messages.forgotten import forgotten_of, write_forgotten
-from neardup.messages.orders import Forget, orders, read_order
-from neardup.messages.probes import Probes, read_probes, write_probes
-from neardup.messages.questions import (
-    Evidence,
-    Question,
-    read_evidence,
-    read_questions,
-    write_evidence,
-    write_questions,
-)
-from neardup.messages.registrations import read_registrations, read_skipped, write_skipped
+from neardup.messages.formats import MessageContext
+from neardup.messages.orders import Forget, orders
+from neardup.messages.probes import Probes, write_probes
+from neardup.messages.questions import Evidence, Question, write_evidence, write_questions
+from neardup.messages.registrations import write_skipped
+from neardup.messages.registry import INBOX, PROBES_TOPIC
 from neardup.messages.seeds import (
     Entry,
+    SeedEntries,
     SeedKeys,
-    read_seed_entries,
-    read_seed_keys,
-    stop_at_retired,
     write_retired,
     write_seed_entries,
     write_seed_keys,
 )
 from neardup.messages.settled import Settled, read_documents, write_documents
-from neardup.stream.aggregator.directory import check_entry
+from neardup.stream.aggregator.directory import check_seed
 from neardup.types import BatchId, DeadLetter, DocumentId, SkippedPage
 from tests.support.documents import M, anything, document, no_array, registrations_of, utf8
+from tests.support.messages import SCHEMAS, decode, encode
 
 PLAN = "plan"
 PARTITIONS = 3
@@ -48,37 +42,36 @@ BATCH = BatchId(0, 0, 1)
 WORDS = np.arange(2, dtype=np.uint64)
 
 
-def planned(read: Callable[[dict[str, Any]], Any], kind: str) -> Callable[[bytes], None]:
-    """As an owner reads its inbox."""
-
-    def reader(value: bytes) -> None:
-        body = wire.decode(value, kind)
-        require_plan(body, PLAN)
-        read(body)
-
-    return reader
+CONTEXT = MessageContext(plan=PLAN, generation=1, partitions=PARTITIONS, owners=OWNERS, mips=M)
 
 
-def retired(value: bytes) -> None:
+def inbox(value: bytes) -> None:
+    """Read a message as an owner reads its inbox."""
     with contextlib.suppress(Retired):
-        stop_at_retired(wire.decode(value, "retired"), 1)
+        message = INBOX.read(value, CONTEXT)
+        if isinstance(message, SeedEntries):
+            check_seed(message, M)
+
+
+def probes(value: bytes) -> None:
+    """Read a message as a shard reads its partition."""
+    with contextlib.suppress(Retired):
+        PROBES_TOPIC.read(value, CONTEXT)
 
 
 READERS: dict[str, Callable[[bytes], Any]] = {
-    "registrations": planned(lambda body: read_registrations(body, PARTITIONS, M), "registrations"),
-    "skipped": lambda value: read_skipped(wire.decode(value, "skipped")),
-    "probes": lambda value: read_probes(wire.decode(value, "probes"), PLAN),
-    "answers": planned(lambda body: read_answers(body, PARTITIONS), "answers"),
-    "questions": planned(lambda body: read_questions(body, OWNERS, M), "questions"),
-    "evidence": planned(read_evidence, "evidence"),
-    "control": lambda value: read_order(wire.decode(value, "control")),
-    "seed-keys": lambda value: read_seed_keys(wire.decode(value, "seed-keys"), PLAN),
-    "seed-entries": planned(
-        lambda body: read_seed_entries(body, 2, lambda entry: check_entry(entry, M)), "seed-entries"
-    ),
-    "retired": retired,
+    "registrations": inbox,
+    "skipped": inbox,
+    "probes": probes,
+    "answers": inbox,
+    "questions": inbox,
+    "evidence": inbox,
+    "control": inbox,
+    "seed-keys": probes,
+    "seed-entries": inbox,
+    "retired": inbox,
     "documents": read_documents,
-    "forgotten": lambda value: forgotten_of(wire.decode(value, "forgotten")),
+    "forgotten": lambda value: forgotten_of(decode(value, "forgotten")),
     "dead-letter": dead_letters.decode,
 }
 GOOD: dict[str, bytes | None] = {
@@ -86,7 +79,7 @@ GOOD: dict[str, bytes | None] = {
     "skipped": next(write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])),
     "probes": write_probes(Probes(BATCH, WORDS, WORDS, np.zeros((2, 64), np.uint8)), PLAN),
     "answers": write_answers(Answers(1, (BATCH,), WORDS, WORDS), PLAN),
-    "questions": next(write_questions([Question(document(0, 1), {7: 1, 8: 3})], 0, PLAN)),
+    "questions": next(write_questions([Question(document(0, 1), {7: FoundBy(1), 8: FoundBy(3)})], 0, PLAN)),
     "evidence": next(write_evidence([Evidence(DocumentId(1, 2, 3), 4, (5,), None)], PLAN)),
     "control": orders(Forget("u"), "inbox", 1)[0].value,
     "seed-keys": write_seed_keys(SeedKeys(5, WORDS, WORDS), PLAN),
@@ -103,7 +96,7 @@ nested = st.recursive(
 
 
 def test_every_kind_has_a_reader_that_reads_what_is_written() -> None:
-    assert READERS.keys() == GOOD.keys() == wire.SCHEMAS.keys()
+    assert READERS.keys() == GOOD.keys() == SCHEMAS.keys()
     for kind, read in READERS.items():
         good = GOOD[kind]
         assert good is not None
@@ -113,7 +106,7 @@ def test_every_kind_has_a_reader_that_reads_what_is_written() -> None:
 @pytest.mark.parametrize("kind", READERS)
 @given(data=st.data())
 def test_whatever_a_body_is_nothing_but_wire_errors_and_wrong_plans_are_raised(kind: str, data: st.DataObject) -> None:
-    body = wire.decode(GOOD[kind], kind)
+    body = decode(GOOD[kind], kind)
     names = st.sampled_from(sorted(body))
     for name in data.draw(st.sets(names, min_size=1, max_size=3)):
         body[name] = data.draw(nested, label=name)
@@ -121,4 +114,4 @@ def test_whatever_a_body_is_nothing_but_wire_errors_and_wrong_plans_are_raised(k
         del body[name]
     body |= data.draw(st.dictionaries(utf8, no_array, max_size=1))
     with contextlib.suppress(WireError, WrongPlan):
-        READERS[kind](wire.encode(kind, body))
+        READERS[kind](encode(kind, body))

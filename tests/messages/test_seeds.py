@@ -10,9 +10,11 @@ import pytest
 from neardup.deployment.planning import plan_of
 from neardup.errors import Corrupt, Retired, WrongPlan, WrongVersion
 from neardup.log import PlainRecord
-from neardup.messages import wire
+from neardup.messages.formats import MessageContext
+from neardup.messages.registry import PROBES_TOPIC
 from neardup.messages.seeds import (
     Entry,
+    SeedEntries,
     SeedKeys,
     read_seed_entries,
     read_seed_keys,
@@ -22,20 +24,18 @@ from neardup.messages.seeds import (
     write_seed_keys,
 )
 from neardup.settings import Settings
-from neardup.stream.aggregator.directory import check_entry
+from neardup.stream.aggregator.directory import check_seed
 from neardup.stream.shard.stage import Shard
+from tests.support.messages import decode
 
 WORDS = np.array([3, 2**64 - 1], np.uint64)
 PLAN = "plan"
-
-
-def body_of(message: bytes, kind: str) -> dict[str, Any]:
-    return wire.decode(message, kind)
+CONTEXT = MessageContext(plan="other", generation=0, partitions=1, owners=1, mips=128)
 
 
 @pytest.mark.parametrize("keys", [None, WORDS[::-1]])
 def test_keys_come_back(keys: np.ndarray[Any, np.dtype[np.uint64]] | None) -> None:
-    found = read_seed_keys(body_of(write_seed_keys(SeedKeys(7, WORDS, keys), PLAN), "seed-keys"), PLAN)
+    found = read_seed_keys(decode(write_seed_keys(SeedKeys(7, WORDS, keys), PLAN), "seed-keys"))
     assert (found.timestamp, found.fingerprints.tolist()) == (7, WORDS.tolist())
     assert found.keys is None if keys is None else found.keys is not None and found.keys.tolist() == keys.tolist()
 
@@ -45,26 +45,26 @@ def test_keys_come_back(keys: np.ndarray[Any, np.dtype[np.uint64]] | None) -> No
 )
 def test_keys_that_are_none_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(Corrupt):
-        read_seed_keys({"plan": PLAN, "timestamp": 7, "fingerprint": WORDS} | change, PLAN)
+        read_seed_keys({"plan": PLAN, "timestamp": 7, "fingerprint": WORDS} | change)
 
 
 def test_keys_of_another_plan_are_refused() -> None:
     with pytest.raises(WrongPlan, match="expected a message made with plan other, got 'plan'"):
-        read_seed_keys(body_of(write_seed_keys(SeedKeys(7, WORDS), PLAN), "seed-keys"), "other")
+        PROBES_TOPIC.read(write_seed_keys(SeedKeys(7, WORDS), PLAN), CONTEXT)
 
 
 def test_entries_come_back_in_messages_of_bounded_size() -> None:
     entries = [Entry(b"D%d" % number, bytes(1000)) for number in range(2000)]
     messages = list(write_seed_entries(entries, 2, PLAN))
     assert 4 <= len(messages) <= 6
-    found = [read_seed_entries(body_of(each, "seed-entries"), 2, lambda entry: None).entries for each in messages]
+    found = [read_seed_entries(decode(each, "seed-entries")).entries for each in messages]
     assert [entry for some in found for entry in some] == entries
 
 
 def test_entries_of_another_layout_are_refused() -> None:
     (message,) = write_seed_entries([Entry(b"D", b"")], 1, PLAN)
     with pytest.raises(WrongVersion, match="expected directory entries of layout 2, got 1"):
-        read_seed_entries(body_of(message, "seed-entries"), 2, lambda entry: None)
+        check_seed(read_seed_entries(decode(message, "seed-entries")), 128)
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_entries_of_another_layout_are_refused() -> None:
 )
 def test_an_entry_that_no_directory_has_is_refused(entry: Entry) -> None:
     with pytest.raises(Corrupt):
-        check_entry(entry, 128)
+        check_seed(SeedEntries(2, [entry]), 128)
 
 
 def test_the_end_of_a_log_stops_its_reader() -> None:
     with pytest.raises(Retired, match="NEARDUP_GENERATION=3"):
-        stop_at_retired(body_of(write_retired(3), "retired"), 2)
+        stop_at_retired(decode(write_retired(3), "retired"), 2)
 
 
 @pytest.mark.parametrize("generation", ["next", None, -1, 2**63, 2, 4, np.arange(3)])
 def test_an_end_after_which_another_generation_would_come_stops_nobody(generation: object) -> None:
-    with pytest.raises(Corrupt, match="expected that generation 3 goes on"):
+    with pytest.raises(Corrupt, match="expected generation 3 as the next one"):
         stop_at_retired({"generation": generation}, 2)
 
 

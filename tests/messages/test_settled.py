@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import Corrupt, WireError
+from neardup.matching.found_by import found_by_table
 from neardup.matching.match import Match
-from neardup.messages import wire
 from neardup.messages.document_columns import BATCH_BYTES
 from neardup.messages.settled import Settled, read_documents, write_documents
 from neardup.types import Document, DocumentId, Relation
@@ -25,8 +25,9 @@ from tests.support.documents import (
     plain,
     utf8,
 )
+from tests.support.messages import encode
 
-MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, 1, DocumentId(1, 2, 3), "u")
+MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, found_by_table(0), DocumentId(1, 2, 3), "u")
 
 
 def same_tokens(match: Match | None) -> bool:
@@ -67,7 +68,7 @@ def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: in
     [message] = write_documents([Settled(document(0, 1), None)], "nd1")
     changed = body_of(message, "documents") | {"checksums": np.zeros((rows, 48), np.uint8)}
     with pytest.raises(Corrupt, match=f"expected 1 rows of checksums, got {rows}"):
-        read_documents(wire.encode("documents", changed))
+        read_documents(encode("documents", changed))
 
 
 @given(
@@ -78,7 +79,7 @@ def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: in
 def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
     [message] = write_documents([Settled(document(0, 1), None)], "nd1")
     try:
-        got = read_documents(wire.encode("documents", body_of(message, "documents") | changes))
+        got = read_documents(encode("documents", body_of(message, "documents") | changes))
     except WireError:
         return
     assert all(isinstance(each.document.url, str) for each in got)

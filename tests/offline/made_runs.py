@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from neardup.matching.found_by import NO_TABLE
 from neardup.matching.match import Match
 from neardup.messages.settled import Settled, read_batch, write_documents
 from neardup.offline.corpus.columns import ColumnStore, gather
@@ -65,7 +66,7 @@ def like(seed: int, *parts: int, size: int = 200) -> NDArray[np.uint64]:
 
 
 def match_of(earlier: Document, relation: Relation) -> Match:
-    return Match(earlier.id, earlier.url, relation, 0, 1.0, None, 0, earlier.id, earlier.url)
+    return Match(earlier.id, earlier.url, relation, 0, 1.0, None, NO_TABLE, earlier.id, earlier.url)
 
 
 def settled(documents: Iterable[Document], matches: Mapping[int, Match] | None = None) -> list[Settled]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, WrongState
+from neardup.matching.found_by import found_by_table
 from neardup.matching.match import RELATIONS, Match
 from neardup.messages.settled import Settled
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore, gather
@@ -18,7 +19,9 @@ from neardup.types import DocumentId, Relation
 from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
 from tests.support.documents import document
 
-MATCH = Match(DocumentId(0, 0, 0), "http://0.example/0", Relation.NEAR, 2, 0.8, 0.9, 1, DocumentId(0, 0, 0), "u")
+MATCH = Match(
+    DocumentId(0, 0, 0), "http://0.example/0", Relation.NEAR, 2, 0.8, 0.9, found_by_table(0), DocumentId(0, 0, 0), "u"
+)
 
 
 def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class End:
                 assert target in matches, f"{name} points at a page that it does not duplicate"
         for partition, stage in self._stages:
             if isinstance(stage, Aggregator):
-                assert stage.waiting == 0, f"{partition}: {stage.waiting} documents still wait"
+                assert stage.pending == 0, f"{partition}: {stage.pending} documents still wait"
         settled = {name for name, verdict in last.items() if verdict.verdict is not Kind.SKIPPED}
         assert self._archived() == settled, "the corpus and the verdicts speak of other documents"
         counts = self._check_canaries(oracle, pages, canaries)

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from neardup.log import Record
+from neardup.matching.found_by import FoundBy
 from neardup.matching.match import Match, better, match
 from neardup.runtime.stage import Waves
+from neardup.stream.aggregator.keys import DocumentKey
 from neardup.stream.aggregator.owner import Outbox, Owner
-from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
+from neardup.stream.aggregator.pending import PendingDocuments
 from neardup.stream.aggregator.stage import Aggregator
 from neardup.stream.canary.stage import CanaryStage
 from neardup.stream.featurizer.stage import Featurizer
@@ -48,19 +50,19 @@ def newer_batch_supersedes(patch: pytest.MonkeyPatch) -> None:
     add = PendingDocuments.add
 
     def superseding(self: PendingDocuments, batch: BatchId, expected: Sequence[int], waiting: DocumentKey) -> None:
-        self.leave(waiting)
+        self.remove(waiting)
         add(self, batch, expected, waiting)
 
     patch.setattr(PendingDocuments, "add", superseding)
 
 
-def joins_not_saved(patch: pytest.MonkeyPatch) -> None:
+def pending_not_saved(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PendingDocuments, "flush", lambda self: None)
 
 
 def order_not_checked(patch: pytest.MonkeyPatch) -> None:
-    def meet(
-        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    def compare(
+        self: Owner, document: Document, known: Any, found_by: FoundBy, best: Match | None, outbox: Outbox
     ) -> Match | None:
         first, second = sorted((document, known.document), key=lambda each: each.id)
         if first.id == second.id:
@@ -68,34 +70,34 @@ def order_not_checked(patch: pytest.MonkeyPatch) -> None:
         found = match(second, first, self._thresholds, found_by=found_by)
         return better(best, found and found._replace(id=known.document.id, url=known.document.url))
 
-    patch.setattr(Owner, "_meet", meet)
+    patch.setattr(Owner, "_compare", compare)
 
 
 def whole_fingerprints_meet(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Owner, "_confirmed", lambda self, a, b, found_by: found_by)
+    patch.setattr(Owner, "_confirm", lambda self, a, b, found_by: found_by)
 
 
 def no_revisions(patch: pytest.MonkeyPatch) -> None:
-    learn = Owner._learn
+    record_match = Owner._record_match
 
-    def deaf_once_settled(self: Owner, known: Any, found: Match | None, outbox: Outbox) -> None:
+    def only_before_settling(self: Owner, known: Any, found: Match | None, outbox: Outbox) -> None:
         if known.kind is not Kind.UNIQUE:
-            learn(self, known, found, outbox)
+            record_match(self, known, found, outbox)
 
-    patch.setattr(Owner, "_learn", deaf_once_settled)
+    patch.setattr(Owner, "_record_match", only_before_settling)
 
 
 def early_evidence_dropped(patch: pytest.MonkeyPatch) -> None:
-    meet = Owner._meet
+    compare = Owner._compare
 
-    def only_settled_learn(
-        self: Owner, document: Document, known: Any, found_by: int, best: Match | None, outbox: Outbox
+    def only_settled(
+        self: Owner, document: Document, known: Any, found_by: FoundBy, best: Match | None, outbox: Outbox
     ) -> Match | None:
         if known.document.id > document.id and known.kind is None:
             return best
-        return meet(self, document, known, found_by, best, outbox)
+        return compare(self, document, known, found_by, best, outbox)
 
-    patch.setattr(Owner, "_meet", only_settled_learn)
+    patch.setattr(Owner, "_compare", only_settled)
 
 
 def registered_again_is_new(patch: pytest.MonkeyPatch) -> None:
@@ -129,7 +131,7 @@ def owner_is_written_as_it_is_by_then(patch: pytest.MonkeyPatch) -> None:
 
 def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
     def freeze(self: Shard) -> Callable[[], int]:
-        frozen = self._holder.freeze(self._next)
+        frozen = self._table.freeze(self._next)
 
         def save() -> int:
             frozen.about["offset"] = self._next
@@ -161,7 +163,7 @@ def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
 RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "registrations are acknowledged before probes are sent": probes_first,
     "the first complete batch settles a document": newer_batch_supersedes,
-    "what waits is part of the saved state": joins_not_saved,
+    "what waits is part of the saved state": pending_not_saved,
     "a verdict points at an earlier page only": order_not_checked,
     "documents meet, not fingerprints": whole_fingerprints_meet,
     "evidence after settling revises": no_revisions,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from neardup.kernels.signatures import comparing
 from neardup.log import Output, PlainRecord
+from neardup.matching.found_by import FoundBy
 from neardup.matching.match import Match
-from neardup.messages import wire
 from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.pages import write_page
 from neardup.messages.registrations import write_registrations
@@ -20,6 +20,7 @@ from neardup.runtime.stage import Waves
 from neardup.signatures.checksums import CHECKSUM_BYTES, checksum_of_content, checksum_of_hashes
 from neardup.signatures.sketch import mips_of, sample_of
 from neardup.types import BatchId, Checksums, Document, DocumentId, Page, Relation
+from tests.support.messages import decode
 
 KAFKA_MESSAGE_BYTES = 1_048_576
 M = 128
@@ -116,7 +117,7 @@ def registrations_of(
 
 def body_of(value: bytes | None, kind: str) -> dict[str, Any]:
     """The body of a message that must be of this kind."""
-    return wire.decode(value, kind)
+    return decode(value, kind)
 
 
 # Strategies
@@ -154,7 +155,7 @@ matches = st.builds(
     hamming=st.integers(0, 64),
     resemblance=st.floats(0, 1),
     containment=st.none() | st.floats(0, 1),
-    found_by=st.integers(0, 2**200),
+    found_by=st.integers(0, 2**200).map(FoundBy),
     group=places,
     group_url=utf8,
 )

@@ -1,4 +1,4 @@
-"""An owner with its store, driven by hand: one document at a time, without messages."""
+"""An owner with its store, driven one document at a time, without messages."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from neardup.index.plan.owners import owner_of
 from neardup.matching.rule import Thresholds
 from neardup.messages.answers import Answers
 from neardup.signatures.bands import BandFilter
-from neardup.stream.aggregator.canaries import Canaries
+from neardup.stream.aggregator.canaries import PendingCanaries
 from neardup.stream.aggregator.directory import Directory
 from neardup.stream.aggregator.owner import Outbox, Owner, SettledVerdict
 from neardup.stream.aggregator.pending import PendingDocuments
@@ -19,12 +19,12 @@ from tests.support.fingerprints import words
 
 K = 3
 TABLES = 4
-Said = tuple[int, Kind, int, int | None]
+Summary = tuple[int, Kind, int, int | None]
 """A verdict in short: offset, kind, revision, offset of the page that it duplicates."""
 
 
 class Desk:
-    """An owner and everything that it has said."""
+    """An owner with its store and its outbox."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Desk:
         most_candidates: int = 1000,
     ) -> None:
         self.owner = Owner(
-            Directory(store), PendingDocuments(store), Canaries(store),
+            Directory(store), PendingDocuments(store), PendingCanaries(store),
             number=number, owners=owners, k=K, tables=TABLES,
             bands=bands, thresholds=Thresholds(), most_variants=most_variants, most_candidates=most_candidates,
         )  # fmt: skip
@@ -46,40 +46,40 @@ class Desk:
         self._read = 0
 
     def register(self, document: Document, batch: BatchId | None = None) -> None:
-        """One shard partition, number 0, will answer for the batch, which is the document's own if none is given."""
+        """Register a document in a batch that shard partition 0 will answer; by default in a batch of its own."""
         self.owner.register(document, batch or _own(document), [0], self.out)
 
     def answer(self, document: Document, near: Mapping[int, int] | None = None, batch: BatchId | None = None) -> None:
-        """The shard is done with the batch and found these fingerprints: each with the number of the table."""
+        """Complete the batch, with candidates that shards found: fingerprint → number of the table."""
         found = near or {}
         for fingerprint, table in found.items():
             pairs = words([document.fingerprint]), words([fingerprint])
-            self.owner.answered(Answers(1, (), *pairs), table, self.out)
-        self.owner.answered(Answers(0, (batch or _own(document),), words([]), words([])), 0, self.out)
+            self.owner.on_answers(Answers(1, (), *pairs), table, self.out)
+        self.owner.on_answers(Answers(0, (batch or _own(document),), words([]), words([])), 0, self.out)
 
-    def take(self, document: Document, near: Mapping[int, int] | None = None) -> list[Said]:
-        """Register, answer; what was said."""
+    def take(self, document: Document, near: Mapping[int, int] | None = None) -> list[Summary]:
+        """Register a document, complete its batch, and return the new verdicts."""
         self.register(document)
         self.answer(document, near)
-        return self.said()
+        return self.summaries()
 
-    def told(self) -> list[SettledVerdict]:
-        """What was said since the last time."""
-        new = self.out.told[self._read :]
-        self._read = len(self.out.told)
+    def verdicts(self) -> list[SettledVerdict]:
+        """Return the verdicts since the last call."""
+        new = self.out.verdicts[self._read :]
+        self._read = len(self.out.verdicts)
         return new
 
-    def said(self) -> list[Said]:
-        """The same in short."""
+    def summaries(self) -> list[Summary]:
+        """Return the verdicts since the last call in short."""
         return [
             (each.document.id.offset, each.kind, each.revision, None if each.match is None else each.match.id.offset)
-            for each in self.told()
+            for each in self.verdicts()
         ]
 
 
 @contextmanager
 def desk(path: Path, **choices: Any) -> Iterator[Desk]:
-    """Open one in a directory."""
+    """Open a desk in a directory."""
     store = Store(path, "p")
     try:
         yield Desk(store, **choices)
@@ -88,7 +88,7 @@ def desk(path: Path, **choices: Any) -> Iterator[Desk]:
 
 
 def owned_by(owner: int, owners: int, *, near: int = 0, count: int = 1) -> list[int]:
-    """Fingerprints of an owner, a bit away from each other and from `near`."""
+    """Return fingerprints of an owner that differ from `near` in one bit each."""
     found = [near ^ 1 << bit for bit in range(64) if owner_of(near ^ 1 << bit, owners) == owner]
     assert len(found) >= count
     return found[:count]

@@ -76,7 +76,7 @@ class Wired:
 
     def slice_keys(self) -> list[int]:
         """What each shard partition holds."""
-        return [len(stage._holder) for stage in self._stages.values() if isinstance(stage, Shard)]
+        return [len(stage._table) for stage in self._stages.values() if isinstance(stage, Shard)]
 
     def save(self) -> None:
         """Checkpoint every stage."""

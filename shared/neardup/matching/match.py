@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from neardup.matching.found_by import NO_TABLE, FoundBy
 from neardup.matching.rule import Thresholds, decide
 from neardup.signatures.packed_sketch import Likeness, compare
 from neardup.types import Document, DocumentId, Relation
@@ -15,8 +16,8 @@ _SAME: Final = Likeness(1.0, 1.0, 1.0)
 class Match(NamedTuple):
     """An earlier document that a document duplicates.
 
-    `group` is the first of the group that it belongs to, as far as its owner knew; `found_by` has bit i set
-    when permuted table i found the pair; after the tables, a bit for every band in which they met.
+    `group` is the first document of the group that the earlier document belongs to, as far as its owner knew;
+    `found_by` names the tables and bands that found the pair.
     """
 
     id: DocumentId
@@ -25,7 +26,7 @@ class Match(NamedTuple):
     hamming: int
     resemblance: float
     containment: float | None
-    found_by: int
+    found_by: FoundBy
     group: DocumentId
     group_url: str
 
@@ -54,7 +55,12 @@ def better(a: Match | None, b: Match | None) -> Match | None:
 
 
 def match(
-    later: Document, earlier: Document, thresholds: Thresholds, *, found_by: int = 0, group: Match | None = None
+    later: Document,
+    earlier: Document,
+    thresholds: Thresholds,
+    *,
+    found_by: FoundBy = NO_TABLE,
+    group: Match | None = None,
 ) -> Match | None:
     """How `later` duplicates `earlier`, which is itself a duplicate of `group` if that is given; None if it does not.
 

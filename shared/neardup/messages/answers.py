@@ -1,27 +1,29 @@
-"""Answers: what a shard found for the fingerprints of one owner, and for which batches it is through.
+"""Answers: the fingerprints that a shard partition found for one owner, and the batches that it has completed.
 
-Every batch of pages has an answer from every shard partition, most of them that nothing was found: those are a few
-plain numbers on the wire, and no arrays.
+Every shard partition answers every batch. Most answers contain no pairs, and are encoded without arrays: a few numbers.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import Corrupt
 from neardup.messages import wire
-from neardup.messages.fields import batch_of
+from neardup.messages.fields import batch_of, is_word_array
+from neardup.messages.formats import Format
+from neardup.messages.wire import Body, Schema
 from neardup.types import BatchId
 
-_NOTHING: Final = np.empty(0, np.uint64)
+_SCHEMA: Final = Schema("answers", 2)
+_NO_WORDS: Final = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Shard partition `partition` is done with `batches`; pair i says that `found[i]` is near `query[i]`."""
+    """Batches that shard partition `partition` has completed, and pairs: fingerprint `found[i]` is near `query[i]`."""
 
     partition: int
     batches: tuple[BatchId, ...]
@@ -30,23 +32,23 @@ class Answers:
 
 
 def write_answers(answers: Answers, plan: str) -> bytes:
-    """A message for one owner; `plan` is the digest of the sender's plan."""
-    body: dict[str, Any] = {"plan": plan, "partition": answers.partition, "batches": answers.batches}
+    """Encode a message to one owner; `plan` is the digest of the sender's plan."""
+    body: Body = {"plan": plan, "partition": answers.partition, "batches": answers.batches}
     if answers.query.size:
         body |= {"query": answers.query, "found": answers.found}
-    return wire.encode("answers", body)
+    return wire.encode(_SCHEMA, body)
 
 
-def read_answers(body: dict[str, Any], partitions: int) -> Answers:
-    """The body of a message from one of so many shard partitions. Raises Corrupt."""
+def read_answers(body: Body, partitions: int) -> Answers:
+    """Read a message from one of `partitions` shard partitions. Raises Corrupt."""
     partition, batches = body.get("partition"), body.get("batches")
-    query, found = body.get("query", _NOTHING), body.get("found", _NOTHING)
+    query, found = body.get("query", _NO_WORDS), body.get("found", _NO_WORDS)
     if (
         not isinstance(partition, int)
         or partition not in range(partitions)
         or not isinstance(batches, list)
-        or not _are_words(query)
-        or not _are_words(found)
+        or not is_word_array(query)
+        or not is_word_array(found)
         or query.size != found.size
     ):
         raise Corrupt(f"expected partition, batches and pairs of fingerprints, got {sorted(body)}")
@@ -54,9 +56,8 @@ def read_answers(body: dict[str, Any], partitions: int) -> Answers:
 
 
 def split_pairs(size: int, limit: int) -> Sequence[slice]:
-    """Slices that cut so many pairs into messages."""
+    """Return slices of at most `limit` that cover `size` pairs; one empty slice if there are no pairs."""
     return [slice(start, start + limit) for start in range(0, size, limit)] or [slice(0, 0)]
 
 
-def _are_words(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim == 1
+ANSWERS: Final = Format(_SCHEMA, lambda body, context: read_answers(body, context.partitions))

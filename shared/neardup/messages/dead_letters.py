@@ -1,4 +1,4 @@
-"""Records that could not be used, as they came, with where and why."""
+"""Dead letters: records that a stage could not use, unchanged, with their origin and the reason."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -6,37 +6,39 @@ from typing import Any, Final, NamedTuple
 from neardup.errors import Corrupt, RecordError
 from neardup.log import Output, Record
 from neardup.messages import wire
+from neardup.messages.wire import Schema
 from neardup.types import DeadLetter
 
 MOST_DETAIL: Final = 2000
-"""Letters of why: an error quotes what came, which may be long, and a dead letter must fit its topic."""
+"""Maximum length of `detail` in characters: error messages quote their input, and a dead letter must fit its topic."""
+_SCHEMA: Final = Schema("dead-letter", 1)
 
 
 class Rejection(NamedTuple):
-    """A record that a stage could not use, and why."""
+    """A record that a stage could not use, and the reason."""
 
     record: Record
     error: RecordError
 
 
 def dead_letters(rejected: Sequence[Rejection], stage: str, topic: str) -> list[Output]:
-    """One output a rejection."""
+    """Return one output per rejection."""
     return [Output(topic, None, None, encode(_dead_letter(each, stage))) for each in rejected]
 
 
 def encode(letter: DeadLetter) -> bytes:
-    """A dead letter as it goes on the topic."""
+    """Encode a dead letter for its topic."""
     return wire.encode(
-        "dead-letter", {name: getattr(letter, name) for name in DeadLetter.__slots__ if name != "headers"}
+        _SCHEMA, {name: getattr(letter, name) for name in DeadLetter.__slots__ if name != "headers"}
         | {"headers": [list(pair) for pair in letter.headers]},
     )  # fmt: skip
 
 
 def decode(value: bytes | None) -> DeadLetter:
-    """Read one back. Raises WireError."""
-    body: dict[str, Any] = wire.decode(value, "dead-letter")
+    """Decode a dead letter. Raises WireError."""
+    body: dict[str, Any] = wire.decode(value, _SCHEMA)
     try:
-        # Kafka allows a header without a value. memoryview, because bytes(n) would make n zeros of a number.
+        # Kafka allows a header without a value. memoryview rejects a number, of which bytes(n) would make n zeros.
         headers = tuple((str(name), memoryview(content or b"").tobytes()) for name, content in body.pop("headers"))
         return DeadLetter(**body, headers=headers)
     except (KeyError, TypeError, ValueError) as error:

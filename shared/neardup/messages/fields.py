@@ -1,8 +1,12 @@
-"""What the fields of a message must be, so that nothing foreign gets past the reader of a message."""
+"""Validators of message fields. Each returns the typed value, or raises an error that quotes the field."""
 
-from typing import Any
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from neardup.errors import Corrupt, WrongPlan
+from neardup.matching.found_by import FoundBy, unpack_found_by
 from neardup.types import BatchId, DocumentId
 
 _INT64 = range(-(2**63), 2**63)
@@ -18,7 +22,7 @@ def require_plan(body: dict[str, Any], plan: str) -> None:
 
 
 def batch_of(value: Any) -> BatchId:
-    """A batch's name. Raises Corrupt."""
+    """Return the batch named by [partition, first offset, last offset]. Raises Corrupt."""
     match value:
         case [int(partition), int(first), int(last)] if all(each in _INT64 for each in value):
             return BatchId(partition, first, last)
@@ -26,8 +30,8 @@ def batch_of(value: Any) -> BatchId:
 
 
 def document_of(values: Any) -> DocumentId:
-    """A document's id. Raises Corrupt."""
-    # Spelled out: there are several of these in every row of evidence.
+    """Return the document id in [timestamp, partition, offset]. Raises Corrupt."""
+    # Written out instead of a loop: every row of evidence has several ids.
     if isinstance(values, list | tuple) and len(values) == 3:
         timestamp, partition, offset = values
         if (
@@ -43,33 +47,38 @@ def document_of(values: Any) -> DocumentId:
 
 
 def word_of(value: Any) -> int:
-    """A fingerprint. Raises Corrupt."""
+    """Return a fingerprint. Raises Corrupt."""
     if not isinstance(value, int) or value not in _UINT64:
         raise Corrupt(f"expected a number of 64 bits, got {value!r}")
     return value
 
 
+def is_word_array(value: Any) -> TypeGuard[NDArray[np.uint64]]:
+    """Return whether a value is a one-dimensional array of 64-bit words."""
+    return isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim == 1
+
+
 def text_of(value: Any) -> str:
-    """Text. Raises Corrupt."""
+    """Return text. Raises Corrupt."""
     if not isinstance(value, str):
         raise Corrupt(f"expected text, got {value!r}")
     return value
 
 
 def optional_text_of(value: Any) -> str | None:
-    """Text or nothing. Raises Corrupt."""
+    """Return text or None. Raises Corrupt."""
     return None if value is None else text_of(value)
 
 
 def number_of(value: Any) -> float:
-    """A number. Raises Corrupt."""
+    """Return a number. Raises Corrupt."""
     if not isinstance(value, int | float):
         raise Corrupt(f"expected a number, got {value!r}")
     return value
 
 
-def mask_of(value: Any) -> int:
-    """A set of table numbers, one bit each, from its bytes. Raises Corrupt."""
+def found_by_of(value: Any) -> FoundBy:
+    """Return a set of tables and bands from its bytes. Raises Corrupt."""
     if not isinstance(value, bytes):
         raise Corrupt(f"expected bytes, got {value!r}")
-    return int.from_bytes(value, "little")
+    return unpack_found_by(value)

@@ -1,39 +1,50 @@
-"""Orders to all owners, in their inboxes like everything else: forget a url, forget what is old.
+"""Operators' orders to all owners: forget a url, or forget what is old.
 
-Shards hold fingerprints alone, which name nobody once their owner has forgotten the documents; with a time to live they
-drop them by themselves. Owners tell the offline pass what they have forgotten (`forgotten`).
+Orders travel through the inboxes like every other message. Shards receive none: they hold only fingerprints, which name
+no page once their owner has forgotten the documents, and expire with the time to live. Owners report the documents that
+they have forgotten to the offline pass (see `forgotten`).
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from neardup.errors import Corrupt
 from neardup.log import Output
 from neardup.messages import wire
+from neardup.messages.formats import Format
+from neardup.messages.wire import Body, Schema
+
+_SCHEMA: Final = Schema("control", 1)
 
 
-class Forget(NamedTuple):
-    """Forget every document of this url."""
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """An order to forget every document of a url."""
 
     url: str
 
 
-class Expire(NamedTuple):
-    """Forget every document whose page came before this time, in milliseconds."""
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """An order to forget every document whose page has a timestamp before `before`, in milliseconds."""
 
     before: int
 
 
 def orders(order: Forget | Expire, inbox: str, owners: int) -> list[Output]:
-    """The order for every owner: only the one who holds a url knows that it does."""
+    """Return one message per owner: an order names no fingerprint, and so no owner."""
     body = {"forget": order.url} if isinstance(order, Forget) else {"expire": order.before}
-    return [Output(inbox, owner, None, wire.encode("control", body)) for owner in range(owners)]
+    return [Output(inbox, owner, None, wire.encode(_SCHEMA, body)) for owner in range(owners)]
 
 
-def read_order(body: dict[str, Any]) -> Forget | Expire:
-    """The body of a message. Raises Corrupt."""
+def read_order(body: Body) -> Forget | Expire:
+    """Read the body of a message. Raises Corrupt."""
     match body:
         case {"forget": str(url)}:
             return Forget(url)
         case {"expire": int(before)}:
             return Expire(before)
     raise Corrupt(f"expected an order to forget a url or to expire, got {sorted(body)}")
+
+
+ORDERS: Final = Format(_SCHEMA, lambda body, _: read_order(body), needs_plan=False)

@@ -1,8 +1,8 @@
-"""Questions between owners, and the evidence that comes back.
+"""Questions between owners, and the evidence that answers them.
 
-"Here is a document of mine; a shard found your fingerprints near its. Is it a duplicate of one that you know?" The
-answer is the best match of all. The owner who is asked also learns: a later document of its own may be a duplicate of
-the one in the question.
+A question presents a document to the owner of fingerprints that a shard found near it. The evidence is the best match
+among the documents with these fingerprints, or that there is none. A question also informs its receiver: a later
+document there may duplicate the document of the question.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,25 +13,38 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.errors import Corrupt
+from neardup.matching.found_by import Candidates, pack_found_by
 from neardup.matching.match import RELATIONS, Match
 from neardup.messages import wire
 from neardup.messages.document_columns import DocumentColumns, expect_column, size_of, split
-from neardup.messages.fields import document_of, mask_of, number_of, text_of, word_of
+from neardup.messages.fields import document_of, found_by_of, number_of, text_of, word_of
+from neardup.messages.formats import Format
+from neardup.messages.wire import Body, Schema
 from neardup.types import Document, DocumentId
 
+_QUESTIONS_SCHEMA: Final = Schema("questions", 1)
+_EVIDENCE_SCHEMA: Final = Schema("evidence", 2)
 _PAIR_BYTES: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A document and the fingerprints of one other owner that were found near it, each with the tables that did."""
+    """A document and its candidates that belong to one other owner."""
 
     document: Document
-    candidates: dict[int, int]
+    candidates: Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """A batch of questions from the owner `asker`."""
+
+    asker: int
+    questions: list[Question]
 
 
 class Evidence(NamedTuple):
-    """What the owner of all `candidates` says about the document: its best match there, or that it has none."""
+    """The best match of a document among all `candidates`, or None, from the owner of these fingerprints."""
 
     document: DocumentId
     fingerprint: int
@@ -39,8 +52,15 @@ class Evidence(NamedTuple):
     match: Match | None
 
 
+@dataclass(frozen=True, slots=True)
+class EvidenceBatch:
+    """A batch of evidence from one owner."""
+
+    evidence: list[Evidence]
+
+
 def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Iterator[bytes]:
-    """Messages for one owner, from the owner `asker`; `plan` is the digest of its plan."""
+    """Yield messages to one owner, from the owner `asker`; `plan` is the digest of the sender's plan."""
     for some in split(questions, lambda each: size_of(each.document) + _PAIR_BYTES * len(each.candidates)):
         pairs = [
             (number, candidate, found_by)
@@ -48,20 +68,20 @@ def write_questions(questions: Sequence[Question], asker: int, plan: str) -> Ite
             for candidate, found_by in each.candidates.items()
         ]
         yield wire.encode(
-            "questions",
+            _QUESTIONS_SCHEMA,
             DocumentColumns.from_documents([each.document for each in some]).to_body()
             | {
                 "plan": plan,
                 "asker": asker,
                 "number": np.array([number for number, _, _ in pairs], np.int64),
                 "candidate": np.array([candidate for _, candidate, _ in pairs], np.uint64),
-                "found_by": [_mask_bytes(found_by) for _, _, found_by in pairs],
+                "found_by": [pack_found_by(found_by) for _, _, found_by in pairs],
             },
         )
 
 
-def read_questions(body: dict[str, Any], owners: int, mips: int) -> tuple[int, list[Question]]:
-    """(asker, questions) from a message, in a deployment of so many owners and MIPs values. Raises Corrupt."""
+def read_questions(body: Body, owners: int, mips: int) -> Questions:
+    """Read the body of a message, in a deployment of `owners` owners and `mips` MIPs values. Raises Corrupt."""
     documents = DocumentColumns.from_body(body, mips)
     asker = body.get("asker")
     if not isinstance(asker, int) or asker not in range(owners):
@@ -72,17 +92,17 @@ def read_questions(body: dict[str, Any], owners: int, mips: int) -> tuple[int, l
         for number, candidate, found_by in columns:
             if number not in range(len(questions)):
                 raise Corrupt(f"expected the number of a document below {len(questions)}, got {number!r}")
-            questions[number].candidates[word_of(candidate)] = mask_of(found_by)
-        return asker, questions
+            questions[number].candidates[word_of(candidate)] = found_by_of(found_by)
+        return Questions(asker, questions)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of questions, got {sorted(body)}: {error!r}") from error
 
 
 def write_evidence(evidence: Sequence[Evidence], plan: str) -> Iterator[bytes]:
-    """Messages for one owner; `plan` is the digest of the sender's plan."""
+    """Yield messages to one owner; `plan` is the digest of the sender's plan."""
     for some in split(evidence, lambda each: _PAIR_BYTES + 8 * len(each.candidates) + size_of_match(each.match)):
         yield wire.encode(
-            "evidence",
+            _EVIDENCE_SCHEMA,
             {
                 "plan": plan,
                 "document": np.array([each.document for each in some], np.int64).reshape(-1, 3),
@@ -94,45 +114,47 @@ def write_evidence(evidence: Sequence[Evidence], plan: str) -> Iterator[bytes]:
         )
 
 
-def read_evidence(body: dict[str, Any]) -> list[Evidence]:
-    """The body of a message. Raises Corrupt."""
+def read_evidence(body: Body) -> EvidenceBatch:
+    """Read the body of a message. Raises Corrupt."""
     try:
         documents, counts = body["document"], body["candidates"]
         expect_column("document", documents, np.int64, 3)
         expect_column("candidates", counts, np.int64)
         for name in ("fingerprint", "candidate"):
             expect_column(name, body[name], np.uint64)
-        # Added up by Python: a sum of numpy's could wrap around to the right one.
+        # Python's sum: numpy's could overflow and wrap around to the expected value.
         if (counts < 0).any() or sum(counts.tolist()) != body["candidate"].size:
             raise Corrupt(f"expected {sum(counts.tolist())} candidates, got {body['candidate'].size}")
         words = iter(body["candidate"].tolist())
         columns = zip(documents.tolist(), body["fingerprint"].tolist(), counts.tolist(), body["match"], strict=True)
-        return [
-            Evidence(DocumentId(*place), fingerprint, tuple(islice(words, count)), unpacked_match(match))
-            for place, fingerprint, count, match in columns
-        ]
+        return EvidenceBatch(
+            [
+                Evidence(DocumentId(*place), fingerprint, tuple(islice(words, count)), unpacked_match(match))
+                for place, fingerprint, count, match in columns
+            ]
+        )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Corrupt(f"expected the columns of evidence, got {sorted(body)}: {error!r}") from error
 
 
 def size_of_match(match: Match | None) -> int:
-    """Bytes on the wire, about, and rather more."""
+    """Return an upper estimate of the bytes on the wire."""
     return 0 if match is None else 160 + 4 * (len(match.url) + len(match.group_url))
 
 
 def packed_match(match: Match | None) -> list[Any] | None:
-    """Plain values, for messages and for the directory."""
+    """Return the plain values of a match, for messages and for the directory."""
     if match is None:
         return None
     place, url, relation, hamming, resemblance, containment, found_by, group, group_url = match
     return [
-        place, url, RELATIONS.index(relation), hamming, resemblance, containment, _mask_bytes(found_by), group,
+        place, url, RELATIONS.index(relation), hamming, resemblance, containment, pack_found_by(found_by), group,
         group_url,
     ]  # fmt: skip
 
 
 def unpacked_match(values: Any) -> Match | None:
-    """A match from its plain values, whatever they are. Raises Corrupt."""
+    """Invert `packed_match`, for values of any type. Raises Corrupt."""
     if values is None:
         return None
     match values:
@@ -141,11 +163,11 @@ def unpacked_match(values: Any) -> Match | None:
         ):
             return Match(
                 document_of(place), text_of(url), RELATIONS[relation], hamming, number_of(resemblance),
-                None if containment is None else number_of(containment), mask_of(found_by), document_of(group),
+                None if containment is None else number_of(containment), found_by_of(found_by), document_of(group),
                 text_of(group_url),
             )  # fmt: skip
     raise Corrupt(f"expected a match, got {values!r}")
 
 
-def _mask_bytes(mask: int) -> bytes:
-    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+QUESTIONS: Final = Format(_QUESTIONS_SCHEMA, lambda body, context: read_questions(body, context.owners, context.mips))
+EVIDENCE: Final = Format(_EVIDENCE_SCHEMA, lambda body, _: read_evidence(body))

@@ -6,7 +6,7 @@ owner as well, as a skipped page: the owner only writes its verdict.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,12 @@ from neardup.errors import Corrupt
 from neardup.messages import wire
 from neardup.messages.document_columns import DocumentColumns, split
 from neardup.messages.fields import batch_of, document_of, optional_text_of, text_of
+from neardup.messages.formats import Format
+from neardup.messages.wire import Schema
 from neardup.types import BatchId, Document, SkippedPage
+
+_SCHEMA: Final = Schema("registrations", 2)
+_SKIPPED_SCHEMA: Final = Schema("skipped", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,13 @@ class Registrations:
     documents: list[Document]
 
 
+@dataclass(frozen=True, slots=True)
+class SkippedPages:
+    """Pages without a fingerprint."""
+
+    pages: list[SkippedPage]
+
+
 def write_registrations(
     batch: BatchId, expected: Sequence[int], documents: DocumentColumns, rows: Sequence[int], plan: str
 ) -> Iterator[bytes]:
@@ -35,7 +47,7 @@ def write_registrations(
     """
     head = {"batch": list(batch), "expected": np.array(expected, np.int64), "plan": plan}
     for some in documents.split(rows):
-        yield wire.encode("registrations", head | documents.select(some).to_body())
+        yield wire.encode(_SCHEMA, head | documents.select(some).to_body())
 
 
 def read_registrations(body: dict[str, Any], partitions: int, mips: int) -> Registrations:
@@ -51,16 +63,18 @@ def write_skipped(pages: Sequence[SkippedPage]) -> Iterator[bytes]:
     """Yield messages of about 512 KB for one owner."""
     for some in split(pages, lambda page: 80 + 4 * (len(page.url) + len(page.fetched_at or "") + len(page.reason))):
         rows = [[*page.id, page.url, page.fetched_at, page.reason] for page in some]
-        yield wire.encode("skipped", {"pages": rows})
+        yield wire.encode(_SKIPPED_SCHEMA, {"pages": rows})
 
 
-def read_skipped(body: dict[str, Any]) -> list[SkippedPage]:
+def read_skipped(body: dict[str, Any]) -> SkippedPages:
     """Return the skipped pages in the body of a message. Raises WireError."""
     try:
-        return [
-            SkippedPage(document_of(place), text_of(url), optional_text_of(fetched_at), text_of(reason))
-            for *place, url, fetched_at, reason in body["pages"]
-        ]
+        return SkippedPages(
+            [
+                SkippedPage(document_of(place), text_of(url), optional_text_of(fetched_at), text_of(reason))
+                for *place, url, fetched_at, reason in body["pages"]
+            ]
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise Corrupt(f"expected skipped pages, got {sorted(body)}: {error!r}") from error
 
@@ -71,3 +85,7 @@ def _partitions(value: Any, count: int) -> tuple[int, ...]:
     if value.min() < 0 or value.max() >= count:
         raise Corrupt(f"expected shard partitions below {count}, got {value.tolist()}")
     return tuple(value.tolist())
+
+
+REGISTRATIONS: Final = Format(_SCHEMA, lambda body, context: read_registrations(body, context.partitions, context.mips))
+SKIPPED: Final = Format(_SKIPPED_SCHEMA, lambda body, _: read_skipped(body), needs_plan=False)

@@ -1,27 +1,34 @@
-"""Seeds: what a shard partition or an owner knew before a resharding, as the first records of its new log.
+"""Seeds: the state of a shard partition or an owner before a resharding, as the first records of its new log.
 
-So state stays a cache of the log: who starts with an empty directory reads the seeds and then what came after them.
-The log that they were taken from ends with a record that says so, and stops whoever reads it.
+With seeds, state stays a cache of the log: a worker with an empty directory reads the seeds and then the records after
+them. The old log ends with a `retired` record, which stops its readers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.errors import Corrupt, Retired, WrongVersion
+from neardup.errors import Corrupt, Retired
 from neardup.messages import wire
 from neardup.messages.document_columns import split
-from neardup.messages.fields import require_plan
+from neardup.messages.fields import is_word_array
+from neardup.messages.formats import Format
+from neardup.messages.wire import Body, Schema
 
-RETIRED: Final = "retired"
+RETIRED_SCHEMA: Final = Schema("retired", 1)
+_KEYS_SCHEMA: Final = Schema("seed-keys", 1)
+_ENTRIES_SCHEMA: Final = Schema("seed-entries", 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SeedKeys:
-    """Fingerprints that a shard partition holds, in bucket tables with their keys, as of a time in milliseconds."""
+    """Fingerprints of a shard partition, with their bucket keys if it is of a bucket table.
+
+    `timestamp` is the time at which they count as inserted, in milliseconds.
+    """
 
     timestamp: int
     fingerprints: NDArray[np.uint64]
@@ -29,7 +36,7 @@ class SeedKeys:
 
 
 class Entry(NamedTuple):
-    """One entry of an owner's directory, as its store has it."""
+    """One entry of an owner's directory, with key and value as in its store."""
 
     key: bytes
     value: bytes
@@ -37,70 +44,69 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeedEntries:
-    """Some of what an owner knows."""
+    """Entries of an owner's directory; `layout` is the version of the store that they come from."""
 
+    layout: int
     entries: list[Entry]
 
 
 def write_seed_keys(seed: SeedKeys, plan: str) -> bytes:
-    """A message for one shard partition; `plan` is the digest of the new plan."""
-    body: dict[str, Any] = {"plan": plan, "timestamp": seed.timestamp, "fingerprint": seed.fingerprints}
+    """Encode a message to one shard partition; `plan` is the digest of the new plan."""
+    body: Body = {"plan": plan, "timestamp": seed.timestamp, "fingerprint": seed.fingerprints}
     if seed.keys is not None:
         body["key"] = seed.keys
-    return wire.encode("seed-keys", body)
+    return wire.encode(_KEYS_SCHEMA, body)
 
 
-def read_seed_keys(body: dict[str, Any], plan: str) -> SeedKeys:
-    """The body of a message. Raises WrongPlan and Corrupt."""
-    require_plan(body, plan)
+def read_seed_keys(body: Body) -> SeedKeys:
+    """Read the body of a message. Raises Corrupt."""
     timestamp, fingerprints, keys = body.get("timestamp"), body.get("fingerprint"), body.get("key")
-    if not isinstance(timestamp, int) or timestamp not in range(2**63) or not _are_words(fingerprints):
+    if not isinstance(timestamp, int) or timestamp not in range(2**63) or not is_word_array(fingerprints):
         raise Corrupt(f"expected a timestamp and fingerprints, got {sorted(body)}")
-    if keys is not None and (not _are_words(keys) or keys.size != fingerprints.size):
+    if keys is not None and (not is_word_array(keys) or keys.size != fingerprints.size):
         raise Corrupt(f"expected {fingerprints.size} bucket keys, got {sorted(body)}")
     return SeedKeys(timestamp, fingerprints, keys)
 
 
 def write_seed_entries(entries: Sequence[Entry], layout: int, plan: str) -> Iterator[bytes]:
-    """Messages for one owner, each about 512 KB at most; `layout` is the version of the directory's store."""
+    """Yield messages to one owner, each about 512 KB at most; `layout` is the version of the directory's store."""
     for some in split(entries, lambda entry: 16 + len(entry.key) + len(entry.value)):
-        yield wire.encode("seed-entries", {"plan": plan, "layout": layout, "entries": [list(each) for each in some]})
+        yield wire.encode(_ENTRIES_SCHEMA, {"plan": plan, "layout": layout, "entries": [list(each) for each in some]})
 
 
-def read_seed_entries(body: dict[str, Any], layout: int, check: Callable[[Entry], None]) -> SeedEntries:
-    """The body of a message. Raises Corrupt, also from `check`, or WrongVersion for entries of another layout."""
-    got = body.get("layout")
-    if not isinstance(got, int) or got != layout:
-        raise WrongVersion(f"expected directory entries of layout {layout}, got {got!r}")
-    rows = body.get("entries")
-    if not isinstance(rows, list):
-        raise Corrupt(f"expected entries of a directory, got {sorted(body)}")
-    found = []
+def read_seed_entries(body: Body) -> SeedEntries:
+    """Read the body of a message; keys and values may be any bytes. Raises Corrupt."""
+    layout, rows = body.get("layout"), body.get("entries")
+    if not isinstance(layout, int) or not isinstance(rows, list):
+        raise Corrupt(f"expected a layout and entries of a directory, got {sorted(body)}")
+    entries = []
     for row in rows:
         match row:
             case [bytes(key), bytes(value)]:
-                found.append(Entry(key, value))
-                check(found[-1])
+                entries.append(Entry(key, value))
             case _:
                 raise Corrupt(f"expected a key and a value, got {row!r}")
-    return SeedEntries(found)
+    return SeedEntries(layout, entries)
 
 
 def write_retired(generation: int) -> bytes:
-    """The last message of a partition; the deployment goes on in this generation."""
-    return wire.encode(RETIRED, {"generation": generation})
+    """Encode the last message of a partition; `generation` is the one that replaces it."""
+    return wire.encode(RETIRED_SCHEMA, {"generation": generation})
 
 
-def stop_at_retired(body: dict[str, Any], generation: int) -> None:
-    """Raise Retired for who works in this generation; Corrupt when another one is said to come after it."""
-    said = body.get("generation")
-    if not isinstance(said, int) or said != generation + 1:
-        raise Corrupt(f"expected that generation {generation + 1} goes on, got {said!r}")
+def stop_at_retired(body: Body, generation: int) -> NoReturn:
+    """Raise Retired for a reader of this generation; Corrupt if the message does not name the next generation."""
+    got = body.get("generation")
+    if not isinstance(got, int) or got != generation + 1:
+        raise Corrupt(f"expected generation {generation + 1} as the next one, got {got!r}")
     raise Retired(
-        f"expected messages, got the end of this log: the deployment was resharded and goes on with "
-        f"NEARDUP_GENERATION={generation + 1} and the settings that `neardup reshard` said"
+        f"expected messages, got the end of this log: the deployment was resharded. Start it with "
+        f"NEARDUP_GENERATION={generation + 1} and the settings that `neardup reshard` printed"
     )
 
 
-def _are_words(value: Any) -> TypeGuard[NDArray[np.uint64]]:
-    return isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim == 1
+SEED_KEYS: Final = Format(_KEYS_SCHEMA, lambda body, _: read_seed_keys(body))
+SEED_ENTRIES: Final = Format(_ENTRIES_SCHEMA, lambda body, _: read_seed_entries(body))
+RETIRED: Final = Format(
+    RETIRED_SCHEMA, lambda body, context: stop_at_retired(body, context.generation), needs_plan=False
+)

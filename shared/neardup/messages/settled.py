@@ -15,8 +15,10 @@ from neardup.matching.match import Match
 from neardup.messages import wire
 from neardup.messages.document_columns import DocumentColumns, size_of, split
 from neardup.messages.questions import packed_match, size_of_match, unpacked_match
+from neardup.messages.wire import Schema
 from neardup.types import Document, Relation
 
+DOCUMENTS: Final = Schema("documents", 2)
 _SAME_TOKENS: Final = (Relation.IDENTICAL, Relation.SAME_TEXT)
 _NO_SKETCH: Final = np.empty(0, np.uint64)
 
@@ -42,7 +44,7 @@ def write_documents(settled: Sequence[Settled], signature_version: str) -> Itera
         sketches = [_NO_SKETCH if _has_same_tokens(each.match) else each.document.sketch for each in some]
         columns = DocumentColumns.from_documents([each.document for each in some], sketches)
         matches = [packed_match(each.match) for each in some]
-        yield wire.encode("documents", columns.to_body() | {"match": matches, "signature": signature_version})
+        yield wire.encode(DOCUMENTS, columns.to_body() | {"match": matches, "signature": signature_version})
 
 
 def read_documents(value: bytes | None) -> list[Settled]:
@@ -53,7 +55,7 @@ def read_documents(value: bytes | None) -> list[Settled]:
 
 def read_batch(value: bytes | None) -> Batch:
     """Return the content of a message as columns. Raises WireError."""
-    return batch_of(wire.decode(value, "documents"))
+    return batch_of(wire.decode(value, DOCUMENTS))
 
 
 def batch_of(body: dict[str, Any]) -> Batch:

@@ -1,10 +1,11 @@
-"""A verdict on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`.
+"""Verdicts on the wire: JSON by default, msgpack by setting. The keys are the fields of `types.Verdict`, in order.
 
-Who writes one for every page may write the fields themselves, and needs no `Verdict`.
+An aggregator writes one verdict per page. It builds the fields as a dictionary (`VerdictFields`), because a `Verdict`
+object would cost more than the encoding.
 """
 
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypedDict, cast
 
 import msgpack
 import orjson
@@ -14,17 +15,58 @@ from neardup.types import Kind, PageRef, Relation, Verdict
 _values: Final = attrgetter(*Verdict.__slots__)
 
 
+class PageFields(TypedDict):
+    """The fields of a `types.PageRef`."""
+
+    url: str
+    document: str
+
+
+class MatchFields(TypedDict):
+    """The fields of a verdict that describe the page that is duplicated."""
+
+    duplicate_of: PageFields | None
+    relation: Relation | None
+    same_url: bool
+    hamming: int | None
+    resemblance: float | None
+    containment: float | None
+    found_by: tuple[str, ...]
+    first_of_group: PageFields | None
+
+
+class VerdictFields(TypedDict):
+    """The fields of a `types.Verdict`. The order of the keys is the order on the wire."""
+
+    url: str
+    document: str
+    fetched_at: str | None
+    verdict: Kind
+    revision: int
+    duplicate_of: PageFields | None
+    relation: Relation | None
+    same_url: bool
+    hamming: int | None
+    resemblance: float | None
+    containment: float | None
+    found_by: tuple[str, ...]
+    first_of_group: PageFields | None
+    reason: str | None
+    signature_version: str
+    latency_ms: float | None
+
+
 def write_verdict(verdict: Verdict, form: str) -> bytes:
     """Encode for the verdicts topic; `form` is "json" or "msgpack"."""
     fields: dict[str, Any] = dict(zip(Verdict.__slots__, _values(verdict), strict=True))
     for name in ("duplicate_of", "first_of_group"):
         reference = fields[name]
         fields[name] = None if reference is None else {"url": reference.url, "document": reference.document}
-    return write_fields(fields, form)
+    return write_fields(cast(VerdictFields, fields), form)
 
 
-def write_fields(fields: dict[str, Any], form: str) -> bytes:
-    """The same from all fields of a verdict, in their order; a page that it points at is a map of its two."""
+def write_fields(fields: VerdictFields, form: str) -> bytes:
+    """Encode the fields of a verdict; `form` is "json" or "msgpack"."""
     if form == "msgpack":
         packed: bytes = msgpack.packb(fields)
         return packed

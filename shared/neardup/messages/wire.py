@@ -1,4 +1,4 @@
-"""How messages between services look on the log.
+"""Binary layout of the messages between services.
 
     bytes 0-1   magic "nd"
     byte  2     FRAME, the version of this layout
@@ -6,18 +6,19 @@
     bytes 4-7   CRC-32 of the rest, little-endian
     rest        msgpack: [kind, schema version, body]
 
-The body is a map. A numpy array in it is a msgpack extension: eight bytes of header (dtype code, number
-of dimensions, two zeros, columns as uint32), then the elements, little-endian. So an array is read without a copy
-and starts aligned. One message carries a whole batch; `MAX_BYTES` keeps it well below a broker's limit.
+The body is a map. A numpy array in the body is a msgpack extension: eight bytes of header (dtype code, number
+of dimensions, two zeros, columns as uint32), then the elements, little-endian. A reader therefore uses the array
+without a copy, and its elements are aligned. One message carries a whole batch; `MAX_BYTES` keeps it well below a
+broker's limit.
 
-Compatibility: a reader accepts exactly the FRAME and schema version that it knows. Change the meaning of
-a body, and its schema version in `SCHEMAS` must go up by one.
+Compatibility: a reader accepts only its own FRAME, and only its own schema version of each kind. A change to the
+meaning of a body must increase the version in the `Schema` of its kind.
 """
 
 import struct
 import zlib
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgpack
 import numpy as np
@@ -31,28 +32,21 @@ FRAME: Final = 1
 MAX_BYTES: Final = 16 * 2**20
 MAX_ELEMENTS: Final = 2**22
 MAX_ITEMS: Final = 2**18
-"""In all lists and maps together: each is an object of its own, of many times the bytes that it has on the wire.
+"""Items in all lists and maps of a message together. Each becomes a Python object, many times larger than on the wire.
 
-More than twice what services write: a question with NEARDUP_CANDIDATES at its most is 100,000 items, and 512 KB of
-other questions, evidence, documents or seeds before it are some ten thousands.
+Twice the largest message that a service writes: a question with the largest NEARDUP_CANDIDATES has 100,000 items, and
+512 KB of other questions, evidence, documents or seeds before it have some ten thousand.
 """
 
-SCHEMAS: Final[dict[str, int]] = {
-    "registrations": 2,
-    "skipped": 1,
-    "probes": 2,
-    "answers": 2,
-    "questions": 1,
-    "evidence": 2,
-    "control": 1,
-    "seed-keys": 1,
-    "seed-entries": 1,
-    "retired": 1,
-    "documents": 2,
-    "forgotten": 1,
-    "dead-letter": 1,
-}
-"""Every kind of message and the schema version that this release writes and reads."""
+Body = dict[str, Any]
+
+
+class Schema(NamedTuple):
+    """One kind of message and the version of its body."""
+
+    kind: str
+    version: int
+
 
 _HEADER: Final = struct.Struct("<2sBBI")
 _ARRAY: Final = struct.Struct("<BBxxI")
@@ -63,23 +57,23 @@ _DTYPES: Final = tuple(
 _CODES: Final = {dtype: code for code, dtype in enumerate(_DTYPES)}
 
 
-def encode(kind: str, body: dict[str, Any]) -> bytes:
-    """Pack a body. Raises KeyError for a kind not in `SCHEMAS`, TooLarge over the limits."""
-    payload: bytes = msgpack.packb([kind, SCHEMAS[kind], body], default=_pack_array, use_bin_type=True)
+def encode(schema: Schema, body: Body) -> bytes:
+    """Pack a body. Raises TooLarge over the limits."""
+    payload: bytes = msgpack.packb([*schema, body], default=_pack_array, use_bin_type=True)
     if len(payload) + _HEADER.size > MAX_BYTES:
-        raise TooLarge(f"a {kind!r} message may have {MAX_BYTES} bytes, this one has {len(payload)}")
+        raise TooLarge(f"a {schema.kind!r} message may have {MAX_BYTES} bytes, this one has {len(payload)}")
     return _HEADER.pack(MAGIC, FRAME, 0, zlib.crc32(payload)) + payload
 
 
-def decode(data: bytes | None, kind: str) -> dict[str, Any]:
-    """Unpack a body of the kind expected here. Raises nothing but a WireError, whatever the bytes are."""
-    return decode_any(data, (kind,))[1]
+def decode(data: bytes | None, schema: Schema) -> Body:
+    """Unpack a body of one kind. Raises only WireErrors, for any bytes."""
+    return decode_any(data, {schema.kind: schema.version})[1]
 
 
-def decode_any(data: bytes | None, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
-    """The same for a topic that carries several kinds: (kind, body)."""
+def decode_any(data: bytes | None, versions: Mapping[str, int]) -> tuple[str, Body]:
+    """Unpack a message of a kind in `versions` (kind → schema version) as (kind, body). Raises only WireErrors."""
     if data is None or len(data) < _HEADER.size or data[:2] != MAGIC:
-        raise NotOurs(f"expected a {_either(kinds)} message that starts with {MAGIC!r}, got {_preview(data)}")
+        raise NotOurs(f"expected a {_either(versions)} message that starts with {MAGIC!r}, got {_preview(data)}")
     if len(data) > MAX_BYTES:
         raise TooLarge(f"a message may have {MAX_BYTES} bytes, this one has {len(data)}")
     _, frame, zero, expected = _HEADER.unpack_from(data)
@@ -90,31 +84,31 @@ def decode_any(data: bytes | None, kinds: Collection[str]) -> tuple[str, dict[st
     payload = memoryview(data)[_HEADER.size :]
     got = zlib.crc32(payload)
     if got != expected:
-        raise Corrupt(f"expected checksum {expected:08x}, got {got:08x}: truncated or altered on the way")
+        raise Corrupt(f"expected checksum {expected:08x}, got {got:08x}: truncated or altered in transit")
     items = announced_items(np.frombuffer(payload, np.uint8))
     if items > MAX_ITEMS:
-        raise TooLarge(f"a message may have {MAX_ITEMS} items in all its lists and maps, this one says {items}")
+        raise TooLarge(f"a message may have {MAX_ITEMS} items in all its lists and maps, this one announces {items}")
     try:
         envelope = msgpack.unpackb(payload, ext_hook=_unpack_array, strict_map_key=True)
     except WireError:
         raise
     except Exception as error:  # msgpack raises a dozen types for malformed input
         raise Corrupt(f"the payload is not msgpack: {error}") from error
-    return _body(envelope, kinds)
+    return _body(envelope, versions)
 
 
-def _body(envelope: Any, kinds: Collection[str]) -> tuple[str, dict[str, Any]]:
+def _body(envelope: Any, versions: Mapping[str, int]) -> tuple[str, Body]:
     match envelope:
         case [str(got), int(version), dict(body)]:
             pass
         case _:
             raise Corrupt(f"expected [kind, version, map], got a {type(envelope).__name__}")
-    if got not in kinds:
-        raise WrongKind(f"expected a {_either(kinds)} message, got {_preview(got.encode())}")
-    if version != SCHEMAS[got]:
-        raise WrongVersion(f"expected {got!r} schema {SCHEMAS[got]}, got {version}; upgrade the older side")
+    if got not in versions:
+        raise WrongKind(f"expected a {_either(versions)} message, got {_preview(got.encode())}")
+    if version != versions[got]:
+        raise WrongVersion(f"expected {got!r} schema {versions[got]}, got {version}; upgrade the older side")
     if {*map(type, body)} - {str}:
-        raise Corrupt("expected a map with names of text")
+        raise Corrupt("expected a map whose keys are text")
     return got, body
 
 
@@ -148,7 +142,7 @@ def _unpack_array(code: int, data: bytes) -> NDArray[Any]:
     return array.reshape(-1, columns) if ndim == 2 else array
 
 
-def _either(kinds: Collection[str]) -> str:
+def _either(kinds: Iterable[str]) -> str:
     return " or ".join(repr(kind) for kind in kinds)
 
 

@@ -64,8 +64,8 @@ class InTurn:
                 for rejection in caused.rejected:
                     raise NeardupError(f"a stage refused a message of another: {rejection.error}")
                 todo.extend(self._records(caused, record.timestamp))
-        if self._owner.waiting:
-            raise NeardupError(f"expected every page to be settled, {self._owner.waiting} wait for answers")
+        if self._owner.pending:
+            raise NeardupError(f"expected every page to be settled, {self._owner.pending} wait for answers")
         return verdicts
 
     def _records(self, waves: Waves, timestamp: int) -> Iterator[PlainRecord]:

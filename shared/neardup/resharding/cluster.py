@@ -24,7 +24,7 @@ from neardup.log import Log, Output, Partition, TopicSpec
 from neardup.log.cluster import ClusterView, TopicView
 from neardup.log.kafka import KafkaPartitions, look
 from neardup.messages import wire
-from neardup.messages.seeds import RETIRED, write_retired
+from neardup.messages.seeds import RETIRED_SCHEMA, write_retired
 from neardup.resharding.resharding import Resharding
 from neardup.runtime.stage import Stage
 from neardup.stream.aggregator.stage import Aggregator
@@ -215,7 +215,7 @@ def _require_rest(resharding: Resharding, view: ClusterView) -> None:
 
 def _is_retired(value: bytes | None) -> bool:
     try:
-        wire.decode(value, RETIRED)
+        wire.decode(value, RETIRED_SCHEMA)
     except WireError:
         return False
     return True

@@ -80,7 +80,7 @@ class Resharding:
     def seeds_of_shard(self, partition: int, shard: Shard) -> Iterator[Output]:
         """What an old shard partition holds, for the new ones that its keys fall into."""
         place = Routing(self.old.plan).place_of(partition)
-        for seed in shard.contents():
+        for seed in shard.seeds():
             if place.table is None:
                 assert seed.keys is not None
                 places = self._routing.partitions_of_buckets(seed.keys)
@@ -95,7 +95,7 @@ class Resharding:
         """What an old owner knows, for the new ones. Raises NotAtRest when a document waits there."""
         self.require_rest(number, owner)
         gathered: dict[int, list[Entry]] = {}
-        for fingerprint, entry in owner.entries():
+        for fingerprint, entry in owner.seed_entries():
             mine = owner_of(fingerprint, self.new.settings.owners)
             gathered.setdefault(mine, []).append(entry)
             if len(gathered[mine]) >= _ENTRIES:
@@ -106,9 +106,9 @@ class Resharding:
     @staticmethod
     def require_rest(number: int, owner: Aggregator) -> None:
         """Raise NotAtRest when a document waits for answers or evidence: it would never get them."""
-        if owner.waiting:
+        if owner.pending:
             raise NotAtRest(
-                f"expected no document to wait, got {owner.waiting} at owner {number}: start shards and aggregators, "
+                f"expected no document to wait, got {owner.pending} at owner {number}: start shards and aggregators, "
                 "let `neardup status` show no lag of them, stop them and try again"
             )
 

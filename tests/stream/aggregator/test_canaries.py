@@ -202,7 +202,7 @@ def test_a_canary_is_neither_archived_nor_remembered(stream: Wired) -> None:
     assert len(stream.sent[stream.topics.documents, 0]) == documents
     assert stream.slice_keys() == held
     assert len(told(stream)) == 2
-    assert all(owner.waiting == 0 for owner in stream.owners)
+    assert all(owner.pending == 0 for owner in stream.owners)
 
 
 def test_a_canary_told_twice_of_is_counted_once(stream: Wired) -> None:
@@ -235,7 +235,7 @@ PLANTED = replace(document(9, SOME[:85], fingerprint=0b111), id=DocumentId(AFTER
 
 
 def saved(one: Desk, offset: int) -> None:
-    for part in (one.owner.directory, one.owner.joins, one.owner.canaries):
+    for part in (one.owner.directory, one.owner.pending, one.owner.canaries):
         part.flush()
     one.store.save(offset)
 
@@ -248,23 +248,23 @@ def test_a_canary_that_waits_survives_a_restart(tmp_path: Path) -> None:
         saved(one, 5)
     with desk(tmp_path) as one:
         one.answer(PLANTED, {0: 2})
-        [settled] = one.out.canaries
+        [settled] = one.out.canary_verdicts
         assert settled.match is not None
         assert (settled.document.id, settled.kind, settled.match.id.offset) == (PLANTED.id, Kind.DUPLICATE, 1)
-        assert len(one.owner.canaries) == len(one.owner.joins) == 0
+        assert len(one.owner.canaries) == len(one.owner.pending) == 0
         saved(one, 6)
     with desk(tmp_path) as one:
         # Registered again by a featurizer that knows nothing of that: it must not wait for ever.
         one.register(PLANTED)
-        assert len(one.owner.canaries) == len(one.owner.joins) == 0
+        assert len(one.owner.canaries) == len(one.owner.pending) == 0
 
 
 def test_a_canary_does_not_count_as_a_document_and_hides_no_page_that_waits(tmp_path: Path) -> None:
     with desk(tmp_path) as one:
         one.register(PLANTED)
-        assert one.owner.joins.oldest() is None
+        assert one.owner.pending.oldest_timestamp() is None
         one.register(document(1, SOME))
-        assert one.owner.joins.oldest() == 1
+        assert one.owner.pending.oldest_timestamp() == 1
         assert one.owner.directory.documents == 1
 
 

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from neardup.matching.found_by import found_by_table
 from neardup.matching.match import Match
 from neardup.stream.aggregator.directory import ENTRY_BYTES, KNOWN_BYTES, Directory, KnownDocument, url_hash
 from neardup.stream.aggregator.store import Store
@@ -81,10 +82,10 @@ class DirectoryMachine(RuleBasedStateMachine):
     def looks_the_same(self, fingerprint: int, each: Document) -> None:
         variants = {known.document.id: row_of(known) for known in self.directory.variants(fingerprint)}
         assert variants == self.model.of(fingerprint)
-        assert self.directory.was_seen(fingerprint, each.id) == ((fingerprint, each.id) in self.model.markers)
+        assert self.directory.has_marker(fingerprint, each.id) == ((fingerprint, each.id) in self.model.markers)
         content = each.checksums.content
-        assert self.directory.first_with_content(content) == self.model.firsts.get(content)
-        listed = list(self.directory.of_url(each.url))
+        assert self.directory.first_copy_with(content) == self.model.firsts.get(content)
+        listed = list(self.directory.documents_of_url(each.url))
         assert sorted(listed) == sorted((fp, id_) for url, fp, id_ in self.model.urls if url == each.url)
 
     @rule(offset=offsets)
@@ -110,7 +111,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         known = self.directory.find(each.fingerprint, each.id)
         if known is not None:
             known.kind, known.match, known.revision = kind, match, known.revision + 1
-            self.directory.touch(each.fingerprint)
+            self.directory.mark_changed(each.fingerprint)
             self.model.of(each.fingerprint)[each.id] = row_of(known)
 
     @rule(offset=offsets)
@@ -118,7 +119,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         each = made(offset)
         known = self.directory.find(each.fingerprint, each.id)
         if known is not None:
-            self.directory.demote(known)
+            self.directory.reduce_to_marker(known)
             del self.model.of(each.fingerprint)[each.id]
             self.model.markers.add((each.fingerprint, each.id))
 
@@ -126,7 +127,7 @@ class DirectoryMachine(RuleBasedStateMachine):
     def add_copy(self, offset: int) -> None:
         each = made(offset)
         self.directory.add_copy(each)
-        self.directory.set_first_with_content(each)
+        self.directory.set_first_copy(each)
         self.model.markers.add((each.fingerprint, each.id))
         self.model.firsts[each.checksums.content] = (each.id, each.url)
         self.model.urls.add((each.url, each.fingerprint, each.id))
@@ -140,20 +141,20 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.model.urls.discard((each.url, each.fingerprint, each.id))
 
     @rule(before=offsets)
-    def forget_contents(self, before: int) -> None:
-        self.directory.forget_contents(lambda each: each.timestamp < before)
+    def forget_first_copies(self, before: int) -> None:
+        self.directory.forget_first_copies(lambda each: each.timestamp < before)
         kept = {content: first for content, first in self.model.firsts.items() if first[0].timestamp >= before}
         self.model.firsts = kept
 
     @rule(before=offsets)
     def list_old(self, before: int) -> None:
         listed = list(self.directory.older_than(before))
-        expected = [(fp, each, url_hash(url)) for url, fp, each in self.model.urls if each.timestamp < before]
+        expected = [((fp, each), url_hash(url)) for url, fp, each in self.model.urls if each.timestamp < before]
         assert sorted(listed) == sorted(expected)
 
     @rule()
-    def trim(self) -> None:
-        self.directory.trim()
+    def evict(self) -> None:
+        self.directory.evict()
 
     @rule()
     def flush_settled(self) -> None:
@@ -185,7 +186,7 @@ TestDirectory.settings = settings(max_examples=30, stateful_step_count=40, deadl
 
 def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
     each = document(3, 1, fingerprint=2**64 - 1, url="ü", note="cut")
-    match = Match(DocumentId(1, 0, 1), "v", Relation.NEAR, 2, 0.75, None, 2**70, DocumentId(1, 0, 1), "v")
+    match = Match(DocumentId(1, 0, 1), "v", Relation.NEAR, 2, 0.75, None, found_by_table(70), DocumentId(1, 0, 1), "v")
     with opened(tmp_path) as (store, directory):
         directory.add(KnownDocument(each, Kind.DUPLICATE, 1, match))
         directory.flush()
@@ -202,12 +203,12 @@ def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_p
         directory.add(KnownDocument(each))
         directory.flush()
         store.save(1)
-        directory.demote(directory.variants(0)[0])
+        directory.reduce_to_marker(directory.variants(0)[0])
         directory.flush()
         store.save(2)
     with opened(tmp_path) as (_, directory):
         assert directory.variants(0) == []
-        assert directory.was_seen(0, each.id)
+        assert directory.has_marker(0, each.id)
 
 
 def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(tmp_path: Path) -> None:
@@ -229,8 +230,8 @@ def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path
         directory.add(KnownDocument(other))
         known = directory.find(0, variant.id)
         assert known is not None
-        directory.demote(known)
-        assert sorted(directory.of_url("u")) == [(0, variant.id), (0, copy.id)]
+        directory.reduce_to_marker(known)
+        assert sorted(directory.documents_of_url("u")) == [(0, variant.id), (0, copy.id)]
 
 
 @pytest.mark.parametrize(("count", "stay"), [(1, 1), (3, 3), (4, 4), (5, 5), (7, 5)])
@@ -263,10 +264,10 @@ def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_s
     with opened(tmp_path) as (_, directory):
         changed = directory.variants(0)[0]
         changed.kind = Kind.UNIQUE
-        directory.touch(0)
+        directory.mark_changed(0)
         for offset in range(20):
             directory.variants(offset)
-            directory.trim()
+            directory.evict()
             assert directory.cached_bytes <= 8000 * 9 // 8 + 2000
         assert directory.variants(0)[0] is changed
 
@@ -277,7 +278,7 @@ def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_pat
         directory.add(KnownDocument(variant))
         directory.add_copy(copy)
         directory.add(KnownDocument(other))
-        directory.demote(directory.variants(0)[0])
+        directory.reduce_to_marker(directory.variants(0)[0])
         directory.forget(0, other.id, url_hash("v"))
         directory.forget(0, other.id, url_hash("v"))
         assert directory.documents == 2
@@ -299,7 +300,7 @@ def test_a_seed_that_is_said_again_changes_nothing_that_was_learned_since(tmp_pa
         new.restore(seeds)
         [known] = new.variants(made(0).fingerprint)
         known.kind = Kind.UNIQUE
-        new.touch(made(0).fingerprint)
+        new.mark_changed(made(0).fingerprint)
         if saved:
             new.flush()
         new.restore(seeds)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from neardup.matching.found_by import found_by_table
 from neardup.messages.questions import Evidence, Question
 from neardup.signatures.bands import BandFilter
 from neardup.types import BatchId, Document, Kind, Relation
@@ -44,12 +45,12 @@ def test_a_page_that_comes_after_what_it_duplicates_is_told_so(one: Desk, relati
     assert one.take(first) == [(1, UNIQUE, 0, None)]
     one.register(second)
     one.answer(second, {first.fingerprint: 4} if first.fingerprint != second.fingerprint else None)
-    [told] = one.told()
-    assert (told.document.id, told.kind, told.revision) == (second.id, DUPLICATE, 0)
-    assert told.match is not None
-    assert (told.match.id, told.match.relation, told.match.group) == (first.id, relation, first.id)
-    assert told.match.found_by == (1 << 4 if first.fingerprint != second.fingerprint else 0)
-    assert told.match.hamming == (first.fingerprint ^ second.fingerprint).bit_count()
+    [verdict] = one.verdicts()
+    assert (verdict.document.id, verdict.kind, verdict.revision) == (second.id, DUPLICATE, 0)
+    assert verdict.match is not None
+    assert (verdict.match.id, verdict.match.relation, verdict.match.group) == (first.id, relation, first.id)
+    assert verdict.match.found_by == (1 << 4 if first.fingerprint != second.fingerprint else 0)
+    assert verdict.match.hamming == (first.fingerprint ^ second.fingerprint).bit_count()
 
 
 @pytest.mark.parametrize("relation", PAIRS)
@@ -59,14 +60,14 @@ def test_a_page_that_comes_before_what_it_duplicates_is_revised_once(one: Desk, 
     assert one.take(second) == [(2, UNIQUE, 0, None)]
     one.register(first)
     one.answer(first, near)
-    told = one.told()
+    verdicts = one.verdicts()
     assert [
-        (each.document.id.offset, each.kind, each.revision) for each in sorted(told, key=lambda t: t.document.id)
+        (each.document.id.offset, each.kind, each.revision) for each in sorted(verdicts, key=lambda t: t.document.id)
     ] == [
         (1, UNIQUE, 0),
         (2, DUPLICATE, 1),
     ]
-    [revised] = [each for each in told if each.revision]
+    [revised] = [each for each in verdicts if each.revision]
     assert revised.match is not None
     assert (revised.match.id, revised.match.relation) == (first.id, relation)
     assert one.take(first, near) == one.take(second) == []
@@ -88,7 +89,7 @@ def test_the_strongest_relation_wins_and_then_the_earliest_page(one: Desk) -> No
     one.take(document(2, SOME, fingerprint=0b10))
     one.take(document(3, SOME, fingerprint=0b100))
     last = document(9, SOME, fingerprint=0)
-    one.told()
+    one.verdicts()
     assert one.take(last, {0b1: 0, 0b10: 0, 0b100: 0}) == [(9, DUPLICATE, 0, 2)]
 
 
@@ -96,7 +97,7 @@ def test_a_duplicate_of_a_duplicate_names_the_first_of_the_group(one: Desk) -> N
     one.take(document(1, SOME))
     one.take(document(2, SOME[:85], fingerprint=0b111), {0: 0})
     one.take(document(3, SOME[:80], fingerprint=0b111111), {0b111: 0})
-    third = one.out.told[-1]
+    third = one.out.verdicts[-1]
     assert third.match is not None
     assert (third.match.id.offset, third.match.group.offset) == (2, 1)
 
@@ -133,24 +134,24 @@ def test_of_copies_the_first_with_the_same_bytes_is_named(one: Desk) -> None:
     one.take(document(1, SOME, tokens="t"))
     one.take(document(2, SOME, tokens="t", content="c"))
     one.register(document(3, SOME, tokens="t", content="c"))
-    told = one.told()[-1]
-    assert told.match is not None
-    assert (told.match.relation, told.match.id.offset, told.match.group.offset) == (Relation.IDENTICAL, 2, 1)
+    verdict = one.verdicts()[-1]
+    assert verdict.match is not None
+    assert (verdict.match.relation, verdict.match.id.offset, verdict.match.group.offset) == (Relation.IDENTICAL, 2, 1)
 
 
 def test_a_copy_never_points_at_a_later_one_with_the_same_bytes(one: Desk) -> None:
     one.take(document(1, SOME, tokens="t"))
     for offset in (5, 3, 6):
         one.register(document(offset, SOME, tokens="t", content="c"))
-    assert one.said() == [(5, DUPLICATE, 0, 1), (3, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 3)]
+    assert one.summaries() == [(5, DUPLICATE, 0, 1), (3, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 3)]
 
 
 def test_a_copy_waits_for_nothing_and_is_not_told_again(one: Desk) -> None:
     first, copy = PAIRS[Relation.IDENTICAL]()
     one.take(first)
     one.register(copy)
-    assert one.said() == [(2, DUPLICATE, 0, 1)]
-    assert len(one.owner.joins) == 0
+    assert one.summaries() == [(2, DUPLICATE, 0, 1)]
+    assert len(one.owner.pending) == 0
     one.register(copy, BatchId(0, 0, 9))
     assert one.take(copy) == []
 
@@ -168,21 +169,21 @@ def test_a_late_earlier_copy_takes_over_and_the_former_first_is_revised_once(one
 def test_after_a_take_over_a_later_page_with_the_bytes_of_the_former_first_is_identical_to_it(one: Desk) -> None:
     one.take(document(3, SOME, tokens="t", content="c"))
     one.take(document(1, SOME, tokens="t"))
-    one.told()
+    one.verdicts()
     one.register(document(5, SOME, tokens="t", content="c"))
-    [told] = one.told()
-    assert told.match is not None
-    assert (told.match.relation, told.match.id.offset, told.match.group.offset) == (Relation.IDENTICAL, 3, 1)
+    [verdict] = one.verdicts()
+    assert verdict.match is not None
+    assert (verdict.match.relation, verdict.match.id.offset, verdict.match.group.offset) == (Relation.IDENTICAL, 3, 1)
     # One between them stands before the former first, and so is the first with these bytes from now on.
     for offset in (2, 6):
         one.register(document(offset, SOME, tokens="t", content="c"))
-    assert one.said() == [(2, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 2)]
+    assert one.summaries() == [(2, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 2)]
 
 
 def test_a_take_over_by_the_same_bytes_leaves_the_new_first_to_be_named(one: Desk) -> None:
     for offset in (3, 1):
         one.take(document(offset, SOME, tokens="t", content="c"))
-    one.told()
+    one.verdicts()
     assert one.take(document(5, SOME, tokens="t", content="c")) == [(5, DUPLICATE, 0, 1)]
 
 
@@ -190,11 +191,11 @@ def test_a_page_that_waits_when_an_earlier_copy_comes_is_settled_by_it(one: Desk
     first, second = PAIRS[Relation.SAME_TEXT]()
     one.register(second)
     one.register(first)
-    assert one.said() == [(2, DUPLICATE, 0, 1)]
+    assert one.summaries() == [(2, DUPLICATE, 0, 1)]
     one.answer(second)
-    assert one.said() == []
+    assert one.summaries() == []
     one.answer(first)
-    assert one.said() == [(1, UNIQUE, 0, None)]
+    assert one.summaries() == [(1, UNIQUE, 0, None)]
 
 
 def test_every_page_is_given_to_the_offline_pass_once(one: Desk) -> None:
@@ -230,28 +231,28 @@ def test_a_page_is_settled_when_the_owner_of_what_was_found_has_given_evidence(t
     assert asker.take(mine, {other.fingerprint: 3}) == []
     [question] = questions_of(asker)
     assert (question.document.id, question.candidates) == (mine.id, {other.fingerprint: 1 << 3})
-    asked.owner.asked(question, 0, asked.out)
+    asked.owner.on_question(question, 0, asked.out)
     [evidence] = asked.out.evidence[0]
-    asker.owner.heard(evidence, asker.out)
-    [told] = asker.told()
-    assert told.match is not None
-    assert (told.kind, told.match.id, told.match.found_by) == (DUPLICATE, other.id, 1 << 3)
+    asker.owner.on_evidence(evidence, asker.out)
+    [verdict] = asker.verdicts()
+    assert verdict.match is not None
+    assert (verdict.kind, verdict.match.id, verdict.match.found_by) == (DUPLICATE, other.id, 1 << 3)
     for _ in range(2):
-        asker.owner.heard(evidence, asker.out)
-        assert asker.said() == []
+        asker.owner.on_evidence(evidence, asker.out)
+        assert asker.summaries() == []
 
 
 def test_the_owner_who_is_asked_revises_its_own_later_page(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other(later=1, earlier=2)
     asked.take(other)
-    asked.told()
+    asked.verdicts()
     asker.take(mine, {other.fingerprint: 3})
     for _ in range(2):
-        asked.owner.asked(questions_of(asker)[0], 0, asked.out)
-    assert asked.said() == [(2, DUPLICATE, 1, 1)]
+        asked.owner.on_question(questions_of(asker)[0], 0, asked.out)
+    assert asked.summaries() == [(2, DUPLICATE, 1, 1)]
     assert [evidence.match for evidence in asked.out.evidence[0]] == [None, None]
-    asker.owner.heard(asked.out.evidence[0][0], asker.out)
-    assert asker.said() == [(1, UNIQUE, 0, None)]
+    asker.owner.on_evidence(asked.out.evidence[0][0], asker.out)
+    assert asker.summaries() == [(1, UNIQUE, 0, None)]
 
 
 def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, Desk]) -> None:
@@ -261,8 +262,8 @@ def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, De
     asked.take(document(1, SOME, fingerprint=first))
     asked.take(document(2, SOME, fingerprint=second))
     mine = document(9, SOME, fingerprint=0)
-    near = dict.fromkeys([third, first, none, second], 1)
-    asked.owner.asked(Question(mine, near), 0, asked.out)
+    near = dict.fromkeys([third, first, none, second], found_by_table(1))
+    asked.owner.on_question(Question(mine, near), 0, asked.out)
     [evidence] = asked.out.evidence[0]
     assert (evidence.document, evidence.fingerprint, evidence.candidates) == (mine.id, 0, tuple(near))
     assert evidence.match is not None
@@ -272,25 +273,25 @@ def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, De
 def test_evidence_before_the_join_is_done_is_kept_and_after_it_revises(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other()
     asked.take(other)
-    asked.owner.asked(Question(mine, {other.fingerprint: 1}), 0, asked.out)
+    asked.owner.on_question(Question(mine, {other.fingerprint: found_by_table(0)}), 0, asked.out)
     [evidence] = asked.out.evidence[0]
     asker.register(mine)
-    asker.owner.heard(evidence, asker.out)
-    assert asker.said() == []
+    asker.owner.on_evidence(evidence, asker.out)
+    assert asker.summaries() == []
     asker.answer(mine)
-    assert asker.said() == [(2, DUPLICATE, 0, 1)]
+    assert asker.summaries() == [(2, DUPLICATE, 0, 1)]
 
 
 def test_evidence_after_settling_revises(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other()
     asker.take(mine)
-    assert asker.out.told[-1].kind is UNIQUE
-    asker.told()
+    assert asker.out.verdicts[-1].kind is UNIQUE
+    asker.verdicts()
     asked.take(other)
-    asked.owner.asked(Question(mine, {other.fingerprint: 1}), 0, asked.out)
+    asked.owner.on_question(Question(mine, {other.fingerprint: found_by_table(0)}), 0, asked.out)
     for _ in range(2):
-        asker.owner.heard(asked.out.evidence[0][0], asker.out)
-    assert asker.said() == [(2, DUPLICATE, 1, 1)]
+        asker.owner.on_evidence(asked.out.evidence[0][0], asker.out)
+    assert asker.summaries() == [(2, DUPLICATE, 1, 1)]
 
 
 def test_a_page_waits_for_the_evidence_of_every_candidate(two: tuple[Desk, Desk]) -> None:
@@ -299,15 +300,15 @@ def test_a_page_waits_for_the_evidence_of_every_candidate(two: tuple[Desk, Desk]
     mine = document(9, 1)
     asker.take(mine, dict.fromkeys(candidates, 0))
     for candidate in candidates:
-        assert asker.said() == []
-        asker.owner.heard(Evidence(mine.id, mine.fingerprint, (candidate,), None), asker.out)
-    assert asker.said() == [(9, UNIQUE, 0, None)]
+        assert asker.summaries() == []
+        asker.owner.on_evidence(Evidence(mine.id, mine.fingerprint, (candidate,), None), asker.out)
+    assert asker.summaries() == [(9, UNIQUE, 0, None)]
 
 
 def test_evidence_for_an_unknown_page_is_ignored(two: tuple[Desk, Desk]) -> None:
     asker, _ = two
-    asker.owner.heard(Evidence(document(1, 1).id, 0, (7,), None), asker.out)
-    assert asker.said() == []
+    asker.owner.on_evidence(Evidence(document(1, 1).id, 0, (7,), None), asker.out)
+    assert asker.summaries() == []
 
 
 def test_what_waits_and_what_is_known_outlive_a_restart(tmp_path: Path) -> None:
@@ -316,9 +317,9 @@ def test_what_waits_and_what_is_known_outlive_a_restart(tmp_path: Path) -> None:
     with desk(tmp_path, owners=2) as opened:
         opened.take(mine, {candidate: 0})
         opened.owner.directory.flush()
-        opened.owner.joins.flush()
+        opened.owner.pending.flush()
         opened.owner.directory._store.save(1)
     with desk(tmp_path, owners=2) as opened:
         opened.register(replace(mine))
-        opened.owner.heard(Evidence(mine.id, mine.fingerprint, (candidate,), None), opened.out)
-        assert opened.said() == [(9, UNIQUE, 0, None)]
+        opened.owner.on_evidence(Evidence(mine.id, mine.fingerprint, (candidate,), None), opened.out)
+        assert opened.summaries() == [(9, UNIQUE, 0, None)]

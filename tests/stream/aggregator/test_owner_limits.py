@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from neardup.index.plan.owners import owner_of
+from neardup.matching.found_by import found_by_table
 from neardup.messages.questions import Evidence, Question
 from neardup.stream.aggregator.owner import FORGOTTEN
 from neardup.types import BatchId, DocumentId, Kind, Relation
@@ -36,7 +37,7 @@ def test_of_too_many_variants_the_first_in_the_order_of_all_pages_are_kept(tmp_p
         for offset in (4, 3, 2, 1):
             opened.take(document(offset, offset))
         assert kept(opened) == [1, 2]
-        opened.told()
+        opened.verdicts()
         # A dropped one is still known to have been seen, and is not told again.
         assert opened.take(document(4, 4)) == []
 
@@ -49,7 +50,7 @@ def test_variants_that_come_in_order_are_capped(tmp_path: Path) -> None:
             opened.answer(document(offset, offset))
             assert len(kept(opened)) <= 2
         assert kept(opened) == [0, 1]
-        assert opened.said() == [(offset, UNIQUE, 0, None) for offset in range(20)]
+        assert opened.summaries() == [(offset, UNIQUE, 0, None) for offset in range(20)]
         assert [opened.take(document(offset, offset)) for offset in range(20)] == [[]] * 20
 
 
@@ -61,14 +62,14 @@ def test_variants_that_wait_together_are_capped_when_they_are_settled(tmp_path: 
         for each in reversed(pages):
             opened.answer(each)
         assert kept(opened) == [0, 1]
-        assert len(opened.said()) == 6
+        assert len(opened.summaries()) == 6
 
 
 def test_a_copy_that_is_one_too_many_when_it_is_taken_over_leaves_once(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=1) as opened:
         opened.register(document(2, SOME, tokens="t"))
         opened.register(document(1, SOME, tokens="t"))
-        assert opened.said() == [(2, DUPLICATE, 0, 1)]
+        assert opened.summaries() == [(2, DUPLICATE, 0, 1)]
         assert kept(opened) == [1]
 
 
@@ -80,7 +81,7 @@ def test_a_variant_over_the_limit_stays_until_it_is_settled(tmp_path: Path) -> N
         assert kept(opened) == [1, 2]
         opened.answer(last)
         opened.answer(first)
-        assert sorted(opened.said()) == [(1, UNIQUE, 0, None), (2, UNIQUE, 0, None)]
+        assert sorted(opened.summaries()) == [(1, UNIQUE, 0, None), (2, UNIQUE, 0, None)]
 
 
 def test_of_too_many_candidates_the_nearest_are_asked_about(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_forgotten_page_no_longer_makes_others_duplicates(one: Desk) -> None:
     one.take(document(1, SOME, url="u", tokens="t"))
     one.owner.forget("u", one.out)
     assert kept(one) == []
-    one.told()
+    one.verdicts()
     assert one.take(document(2, SOME, url="v", tokens="t")) == [(2, UNIQUE, 0, None)]
 
 
@@ -131,10 +132,10 @@ def test_a_forgotten_page_that_is_registered_again_stays_forgotten(one: Desk) ->
     page = document(1, SOME, url="u")
     one.take(page)
     one.owner.forget("u", one.out)
-    one.told()
+    one.verdicts()
     assert one.take(page) == []
     assert kept(one) == []
-    assert len(one.owner.joins) == 0
+    assert len(one.owner.pending) == 0
 
 
 def test_a_forgotten_copy_is_named_no_more(one: Desk) -> None:
@@ -142,10 +143,10 @@ def test_a_forgotten_copy_is_named_no_more(one: Desk) -> None:
     one.take(document(2, SOME, tokens="t", content="c", url="u"))
     one.owner.forget("u", one.out)
     one.register(document(3, SOME, tokens="t", content="c"))
-    told = one.told()[-1]
-    assert told.match is not None
-    assert (told.match.relation, told.match.id.offset) == (Relation.SAME_TEXT, 1)
-    assert list(one.owner.directory.of_url("u")) == []
+    verdict = one.verdicts()[-1]
+    assert verdict.match is not None
+    assert (verdict.match.relation, verdict.match.id.offset) == (Relation.SAME_TEXT, 1)
+    assert list(one.owner.directory.documents_of_url("u")) == []
 
 
 def test_a_forgotten_copy_is_not_told_again(one: Desk) -> None:
@@ -163,8 +164,8 @@ def test_a_page_that_waits_for_answers_is_told_that_it_was_forgotten(one: Desk) 
     [skipped] = one.out.skipped
     assert (skipped.id, skipped.url, skipped.reason) == (page.id, "u", FORGOTTEN)
     one.answer(page)
-    assert one.said() == []
-    assert len(one.owner.joins) == one.owner.joins.batches == 0
+    assert one.summaries() == []
+    assert len(one.owner.pending) == one.owner.pending.batches == 0
 
 
 def test_a_page_that_waits_for_evidence_is_told_that_it_was_forgotten(tmp_path: Path) -> None:
@@ -174,9 +175,9 @@ def test_a_page_that_waits_for_evidence_is_told_that_it_was_forgotten(tmp_path: 
         opened.take(page, {candidate: 0})
         opened.owner.forget("u", opened.out)
         assert [each.reason for each in opened.out.skipped] == [FORGOTTEN]
-        opened.owner.heard(Evidence(page.id, page.fingerprint, (candidate,), None), opened.out)
-        assert opened.said() == []
-        assert len(opened.owner.joins) == 0
+        opened.owner.on_evidence(Evidence(page.id, page.fingerprint, (candidate,), None), opened.out)
+        assert opened.summaries() == []
+        assert len(opened.owner.pending) == 0
 
 
 def test_a_settled_page_is_forgotten_without_a_word(one: Desk) -> None:
@@ -191,7 +192,7 @@ def test_a_question_about_what_is_not_known_is_answered_with_no_match(one: Desk,
         one.take(document(1, SOME, url="u"))
         one.owner.forget("u", one.out)
     asking = document(2, SOME, fingerprint=1)
-    one.owner.asked(Question(asking, {0: 1}), 3, one.out)
+    one.owner.on_question(Question(asking, {0: found_by_table(0)}), 3, one.out)
     assert one.out.evidence == {3: [Evidence(asking.id, 1, (0,), None)]}
 
 
@@ -201,12 +202,12 @@ def test_what_is_old_expires_and_the_rest_stays(one: Desk) -> None:
     one.take(document(3, 3, timestamp=200))
     waits = document(4, 4, timestamp=199, url="w")
     one.register(waits)
-    one.told()
+    one.verdicts()
     one.owner.expire(200, one.out)
     assert kept(one) == [3]
     assert [(each.id, each.reason) for each in one.out.skipped] == [(waits.id, FORGOTTEN)]
     assert one.out.forgotten[::3].tolist() == [100, 150, 199]
-    assert one.owner.directory.first_with_content(document(2, 1, content="c").checksums.content) is None
+    assert one.owner.directory.first_copy_with(document(2, 1, content="c").checksums.content) is None
     assert one.take(document(5, 1, tokens="t", content="c", timestamp=300)) == [(5, UNIQUE, 0, None)]
     # The time is that of the page, whatever its place in the partition.
-    assert one.owner.directory.was_seen(0, DocumentId(100, 0, 1))
+    assert one.owner.directory.has_marker(0, DocumentId(100, 0, 1))

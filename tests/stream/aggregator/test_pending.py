@@ -1,4 +1,4 @@
-"""Joins against plain sets, with saving and crashes at any point, and their rules by example."""
+"""Pending documents against plain sets, with saving and crashes at any point, and their rules by example."""
 
 import tempfile
 from collections.abc import Sequence
@@ -12,8 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from neardup.matching.found_by import NO_TABLE, Candidates, FoundBy, found_by_table
 from neardup.messages.answers import Answers
-from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
+from neardup.stream.aggregator.keys import DocumentKey
+from neardup.stream.aggregator.pending import PendingDocuments
 from neardup.stream.aggregator.store import Store
 from neardup.types import BatchId, DocumentId
 from tests.support.fingerprints import words
@@ -21,7 +23,7 @@ from tests.support.fingerprints import words
 BATCHES = [BatchId(0, 0, 4), BatchId(0, 5, 9), BatchId(0, 3, 7), BatchId(1, 0, 4)]
 WAITING = [DocumentKey(n % 3, DocumentId(20 - n, 0, n)) for n in range(6)]
 EXPECTED = [0, 1, 2]
-Complete = list[tuple[DocumentKey, dict[int, int]]]
+Complete = list[tuple[DocumentKey, Candidates]]
 
 batches = st.sampled_from(BATCHES)
 documents = st.sampled_from(WAITING)
@@ -39,7 +41,7 @@ class Model:
 
     waits: set[tuple[BatchId, DocumentKey]] = field(default_factory=set)
     missing: dict[BatchId, set[int]] = field(default_factory=dict)
-    near: dict[int, dict[int, int]] = field(default_factory=dict)
+    near: dict[int, Candidates] = field(default_factory=dict)
     asked: dict[DocumentKey, set[int]] = field(default_factory=dict)
 
     def waiting(self) -> set[DocumentKey]:
@@ -62,11 +64,13 @@ class Model:
         fingerprints = {waiting.fingerprint for waiting in self.waiting()}
         self.near = {fingerprint: near for fingerprint, near in self.near.items() if fingerprint in fingerprints}
 
-    def answered(self, partition: int, done: Sequence[BatchId], near: Sequence[tuple[int, int]], bit: int) -> Complete:
+    def answered(
+        self, partition: int, done: Sequence[BatchId], near: Sequence[tuple[int, int]], bit: FoundBy
+    ) -> Complete:
         for query, found in near:
             if query in {waiting.fingerprint for waiting in self.waiting()}:
                 masks = self.near.setdefault(query, {})
-                masks[found] = masks.get(found, 0) | bit
+                masks[found] = FoundBy(masks.get(found, NO_TABLE) | bit)
         complete: Complete = []
         for batch in done:
             if batch not in self.missing:
@@ -80,8 +84,8 @@ class Model:
         return complete
 
 
-class JoinsMachine(RuleBasedStateMachine):
-    """Every rule does the same to the joins and to the model."""
+class PendingMachine(RuleBasedStateMachine):
+    """Every rule does the same to the pending and to the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +97,7 @@ class JoinsMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = Store(Path(self.temporary.name), "p")
-        self.joins = PendingDocuments(self.store)
+        self.pending = PendingDocuments(self.store)
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -102,29 +106,29 @@ class JoinsMachine(RuleBasedStateMachine):
 
     @rule(batch=batches, waiting=documents)
     def add(self, batch: BatchId, waiting: DocumentKey) -> None:
-        self.joins.add(batch, EXPECTED, waiting)
+        self.pending.add(batch, EXPECTED, waiting)
         self.model.add(batch, waiting)
 
     @rule(partition=partitions, done=st.lists(batches, max_size=2), near=pairs, table=st.sampled_from([0, 1, 70]))
     def answer(self, partition: int, done: list[BatchId], near: list[tuple[int, int]], table: int) -> None:
-        complete = self.joins.answered(answers(partition, done, near), table)
-        assert complete == self.model.answered(partition, done, near, 1 << table)
+        complete = self.pending.on_answers(answers(partition, done, near), table)
+        assert complete == self.model.answered(partition, done, near, found_by_table(table))
 
     @rule(done=batches, ask=st.booleans())
     def answer_by_all(self, done: BatchId, ask: bool) -> None:
         for partition in EXPECTED:
-            complete = self.joins.answered(answers(partition, [done], [(0, 7), (1, 8)]), partition)
-            assert complete == self.model.answered(partition, [done], [(0, 7), (1, 8)], 1 << partition)
+            complete = self.pending.on_answers(answers(partition, [done], [(0, 7), (1, 8)]), partition)
+            assert complete == self.model.answered(partition, [done], [(0, 7), (1, 8)], found_by_table(partition))
             for waiting, near in complete:
                 if ask and near:
-                    self.joins.ask(waiting, near)
+                    self.pending.await_evidence(waiting, near)
                     self.model.asked[waiting] = set(near)
 
     @rule(waiting=documents, candidates=st.sets(st.sampled_from([7, 8, 9])))
     def hear(self, waiting: DocumentKey, candidates: set[int]) -> None:
         asked = self.model.asked.get(waiting)
         last = asked is not None and not asked - candidates
-        assert self.joins.heard(waiting, candidates) == last
+        assert self.pending.on_evidence(waiting, candidates) == last
         if asked is not None:
             asked -= candidates
         if last:
@@ -132,12 +136,12 @@ class JoinsMachine(RuleBasedStateMachine):
 
     @rule(waiting=documents)
     def leave(self, waiting: DocumentKey) -> None:
-        self.joins.leave(waiting)
+        self.pending.remove(waiting)
         self.model.leave(waiting)
 
     @rule(reopened=st.booleans())
     def save(self, reopened: bool) -> None:
-        self.joins.flush()
+        self.pending.flush()
         self.store.save(1)
         self.saved = deepcopy(self.model)
         if reopened:
@@ -152,102 +156,102 @@ class JoinsMachine(RuleBasedStateMachine):
     @invariant()
     def the_same_documents_wait(self) -> None:
         everyone = [*self.model.waiting(), *self.model.asked]
-        assert len(self.joins) == len(everyone)
-        assert self.joins.batches == len(self.model.missing)
+        assert len(self.pending) == len(everyone)
+        assert self.pending.batches == len(self.model.missing)
         # Which of them came first is not remembered over a restart.
-        oldest = self.joins.oldest()
+        oldest = self.pending.oldest_timestamp()
         assert oldest in [each.document.timestamp for each in everyone] if everyone else oldest is None
 
 
 def test_the_page_that_came_to_wait_first_waits_longest(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "inbox-0")) as store:
-        joins = PendingDocuments(store)
+        pending = PendingDocuments(store)
         for timestamp in (30, 10, 20):
-            joins.add(
+            pending.add(
                 BatchId(0, timestamp, timestamp), [0], DocumentKey(timestamp, DocumentId(timestamp, 0, timestamp))
             )
-        assert joins.oldest() == 30
+        assert pending.oldest_timestamp() == 30
 
 
-TestJoins = JoinsMachine.TestCase
-TestJoins.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestPending = PendingMachine.TestCase
+TestPending.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
 
 
 def test_a_document_in_two_batches_is_settled_by_the_first_complete_one(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
+        pending = PendingDocuments(store)
         early, late = BATCHES[:2]
-        joins.add(early, [0, 1], WAITING[0])
-        joins.add(late, [0], WAITING[0])
-        joins.add(early, [0, 1], WAITING[1])
-        assert joins.answered(answers(0, [early]), 0) == []
-        assert joins.answered(answers(0, [late]), 0) == [(WAITING[0], {})]
-        assert joins.batches == 1
-        assert joins.answered(answers(1, [early]), 0) == [(WAITING[1], {})]
-        assert len(joins) == joins.batches == 0
+        pending.add(early, [0, 1], WAITING[0])
+        pending.add(late, [0], WAITING[0])
+        pending.add(early, [0, 1], WAITING[1])
+        assert pending.on_answers(answers(0, [early]), 0) == []
+        assert pending.on_answers(answers(0, [late]), 0) == [(WAITING[0], {})]
+        assert pending.batches == 1
+        assert pending.on_answers(answers(1, [early]), 0) == [(WAITING[1], {})]
+        assert len(pending) == pending.batches == 0
 
 
 def test_what_several_tables_found_is_handed_over_with_all_of_them(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        joins.add(BATCHES[0], [0, 1], WAITING[0])
+        pending = PendingDocuments(store)
+        pending.add(BATCHES[0], [0, 1], WAITING[0])
         fingerprint = WAITING[0].fingerprint
-        joins.answered(answers(0, [BATCHES[0]], [(fingerprint, 7), (fingerprint, 8)]), 3)
-        complete = joins.answered(answers(1, [BATCHES[0]], [(fingerprint, 7)]), 70)
+        pending.on_answers(answers(0, [BATCHES[0]], [(fingerprint, 7), (fingerprint, 8)]), 3)
+        complete = pending.on_answers(answers(1, [BATCHES[0]], [(fingerprint, 7)]), 70)
         assert complete == [(WAITING[0], {7: 1 << 3 | 1 << 70, 8: 1 << 3})]
 
 
 def test_a_document_that_asks_is_not_made_to_wait_again(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        joins.ask(WAITING[0], [7])
-        joins.add(BATCHES[0], [0], WAITING[0])
-        assert joins.answered(answers(0, [BATCHES[0]]), 0) == []
-        assert joins.heard(WAITING[0], [7])
-        assert not joins.heard(WAITING[0], [7])
+        pending = PendingDocuments(store)
+        pending.await_evidence(WAITING[0], [7])
+        pending.add(BATCHES[0], [0], WAITING[0])
+        assert pending.on_answers(answers(0, [BATCHES[0]]), 0) == []
+        assert pending.on_evidence(WAITING[0], [7])
+        assert not pending.on_evidence(WAITING[0], [7])
 
 
 def test_nothing_is_left_in_the_store_when_nobody_waits(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        joins.add(BATCHES[0], [0, 1], WAITING[0])
-        joins.answered(answers(0, [BATCHES[0]], [(WAITING[0].fingerprint, 7)]), 0)
-        joins.ask(WAITING[1], [7])
-        joins.flush()
+        pending = PendingDocuments(store)
+        pending.add(BATCHES[0], [0, 1], WAITING[0])
+        pending.on_answers(answers(0, [BATCHES[0]], [(WAITING[0].fingerprint, 7)]), 0)
+        pending.await_evidence(WAITING[1], [7])
+        pending.flush()
         store.save(1)
-        assert joins.answered(answers(1, [BATCHES[0]]), 1) == [(WAITING[0], {7: 1})]
-        joins.leave(WAITING[1])
-        joins.flush()
+        assert pending.on_answers(answers(1, [BATCHES[0]]), 1) == [(WAITING[0], {7: 1})]
+        pending.remove(WAITING[1])
+        pending.flush()
         store.save(2)
         assert [list(store.scan(prefix)) for prefix in (b"J", b"N", b"Q")] == [[], [], []]
 
 
 def test_what_comes_and_goes_between_two_saves_leaves_no_trace(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        joins.add(BATCHES[0], [0], WAITING[0])
-        joins.answered(answers(0, [BATCHES[0]]), 0)
-        joins.ask(WAITING[0], [7])
-        assert joins.heard(WAITING[0], [7])
+        pending = PendingDocuments(store)
+        pending.add(BATCHES[0], [0], WAITING[0])
+        pending.on_answers(answers(0, [BATCHES[0]]), 0)
+        pending.await_evidence(WAITING[0], [7])
+        assert pending.on_evidence(WAITING[0], [7])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store, "delete", lambda key: pytest.fail(f"{key!r} was never there"))
-            joins.flush()
+            pending.flush()
 
 
 def test_what_came_after_one_save_is_there_after_the_next(tmp_path: Path) -> None:
     def save() -> None:
-        joins.flush()
+        pending.flush()
         store.save(1)
 
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        joins.add(BATCHES[0], [0, 1], WAITING[0])
-        joins.ask(WAITING[1], [7, 8])
+        pending = PendingDocuments(store)
+        pending.add(BATCHES[0], [0, 1], WAITING[0])
+        pending.await_evidence(WAITING[1], [7, 8])
         save()
-        joins.answered(answers(0, [BATCHES[0]]), 0)
-        joins.heard(WAITING[1], [7])
+        pending.on_answers(answers(0, [BATCHES[0]]), 0)
+        pending.on_evidence(WAITING[1], [7])
         save()
     with closing(Store(tmp_path, "p")) as store:
-        joins = PendingDocuments(store)
-        assert joins.answered(answers(1, [BATCHES[0]]), 0) == [(WAITING[0], {})]
-        assert joins.heard(WAITING[1], [8])
+        pending = PendingDocuments(store)
+        assert pending.on_answers(answers(1, [BATCHES[0]]), 0) == [(WAITING[0], {})]
+        assert pending.on_evidence(WAITING[1], [8])

@@ -13,17 +13,20 @@ import pytest
 from neardup.deployment.planning import plan_of
 from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
 from neardup.log import Output, PlainRecord
-from neardup.messages import dead_letters, wire
+from neardup.matching.found_by import found_by_table
+from neardup.messages import dead_letters
 from neardup.messages.answers import Answers, write_answers
 from neardup.messages.orders import Expire, Forget, orders
 from neardup.messages.questions import Evidence, Question, write_evidence, write_questions
 from neardup.messages.registrations import write_skipped
 from neardup.messages.settled import read_documents
 from neardup.messages.verdicts import read_verdict, write_verdict
+from neardup.messages.wire import decode_any
 from neardup.settings import Settings
 from neardup.stream.aggregator.owner import FORGOTTEN
 from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
 from tests.support.documents import document, outputs_to, page, records, registrations_of, text_of
+from tests.support.messages import VERSIONS, decode, encode
 from tests.support.wired import NOW_SECONDS, Wired, aggregator
 
 SETTINGS = Settings(prefix="t", owners=2, tables=4, bands="3x4")
@@ -149,7 +152,7 @@ def test_any_cut_into_batches_ends_in_the_same_verdicts(tmp_path: Path) -> None:
         for count in cut:
             stream.take(pages[:count])
             del pages[:count]
-        assert [owner.waiting for owner in stream.owners] == [0, 0]
+        assert [owner.pending for owner in stream.owners] == [0, 0]
         stream.close()
         ends.append({name: each.verdict for name, each in by_document(stream.verdicts).items()})
     assert ends == [ends[0]] * len(ends)
@@ -162,9 +165,7 @@ def test_any_cut_into_batches_ends_in_the_same_verdicts(tmp_path: Path) -> None:
 def test_owners_ask_each_other(stream: Wired) -> None:
     stream.take([page(offset, [*BASE[:-1], f"end{offset}"]) for offset in range(12)])
     kinds = [
-        wire.decode_any(record.value, wire.SCHEMAS)[0]
-        for owner in (0, 1)
-        for record in stream.sent[stream.topics.inbox, owner]
+        decode_any(record.value, VERSIONS)[0] for owner in (0, 1) for record in stream.sent[stream.topics.inbox, owner]
     ]
     assert {"registrations", "answers", "questions", "evidence"} <= set(kinds)
     assert not stream.rejected
@@ -192,12 +193,12 @@ def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> No
     waits = registration(document(0, 1, url="u", timestamp=1_000))
     stage, _ = aggregator(ONE, 0, tmp_path)
     stage.process(records([waits]))
-    assert stage.waiting == 1
+    assert stage.pending == 1
     [order] = orders(Forget("u"), "t.inbox", 1)
     [verdict] = verdicts_of(outputs_to(stage.process(records([order.value], first=1)), "t.verdicts"))
     stage.close()
     assert (verdict.document, verdict.verdict, verdict.reason) == ("0:0", Kind.SKIPPED, FORGOTTEN)
-    assert stage.waiting == 0
+    assert stage.pending == 0
 
 
 # What cannot be used
@@ -216,9 +217,9 @@ def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> N
     [skipped] = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
     ours = {"plan": plan_of(ONE).digest}
     inbox = records([
-        b"<html>", None, wire.encode("probes", {}), wire.encode("documents", {}), registration(document(0, 1))[:-1],
-        wire.encode("registrations", ours), wire.encode("control", {"drop": "all"}),
-        wire.encode("evidence", ours), wire.encode("questions", ours), wire.encode("answers", ours), skipped,
+        b"<html>", None, encode("probes", {}), encode("documents", {}), registration(document(0, 1))[:-1],
+        encode("registrations", ours), encode("control", {"drop": "all"}),
+        encode("evidence", ours), encode("questions", ours), encode("answers", ours), skipped,
     ])  # fmt: skip
     stage, _ = aggregator(ONE, 0, tmp_path)
     waves = stage.process(inbox)
@@ -236,7 +237,7 @@ ASKING = document(0, 1)
 MESSAGES: dict[str, Callable[[str], bytes]] = {
     "registrations": lambda plan: registrations_of([ASKING], plan=plan)[0],
     "answers": lambda plan: write_answers(Answers(0, (BatchId(0, 0, 0),), NOTHING, NOTHING), plan),
-    "questions": lambda plan: next(write_questions([Question(ASKING, {7: 1})], 0, plan)),
+    "questions": lambda plan: next(write_questions([Question(ASKING, {7: found_by_table(0)})], 0, plan)),
     "evidence": lambda plan: next(write_evidence([Evidence(ASKING.id, 0, (7,), None)], plan)),
 }
 
@@ -256,7 +257,7 @@ def test_messages_of_another_plan_are_rejected_with_both_digests(tmp_path: Path,
 
 def changed(kind: str, **changes: Any) -> bytes:
     """A good message of a kind but for these columns."""
-    return wire.encode(kind, wire.decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
+    return encode(kind, decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
 
 
 def sketched(kind: str, *words: int) -> bytes:
@@ -278,7 +279,7 @@ CORRUPT = {
     "a question without a sketch": sketched("questions"),
     "a question with a sketch without values": sketched("questions", 0),
     "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
-    "a skipped page with a number for a url": wire.encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
+    "a skipped page with a number for a url": encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
     "evidence about no fingerprint": changed("evidence", fingerprint=["x"]),
     "evidence about a match that is none": changed("evidence", match=["match"]),
     "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),

@@ -23,7 +23,6 @@ from neardup.messages.pages import document_id, read_page
 from neardup.messages.probes import Probes, read_probes, write_probes
 from neardup.messages.registrations import Registrations, read_registrations, read_skipped
 from neardup.messages.topics import Topics
-from neardup.messages.wire import decode_any
 from neardup.runtime.stage import Waves
 from neardup.settings import Settings
 from neardup.signatures.packed_sketch import pack_sketch
@@ -32,7 +31,8 @@ from neardup.stream.featurizer import stage as featurizer
 from neardup.stream.featurizer.page_pool import FeaturizedBatch, PagePool
 from neardup.stream.featurizer.stage import Featurizer
 from neardup.types import BatchId, Document, SkippedPage
-from tests.support.documents import outputs_to, page, plain, text_of
+from tests.support.documents import body_of, outputs_to, page, plain, text_of
+from tests.support.messages import VERSIONS
 
 OWNERS = 3
 SETTINGS = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=1, bands="3x4", band_slice_bits=1)
@@ -63,7 +63,7 @@ def registered(waves: Waves) -> list[tuple[int, Registrations]]:
     partitions, m = plan_of(SETTINGS).partitions, SignatureOptions.of(SETTINGS).m
     got = []
     for output in outputs_to(waves, TOPICS.inbox):
-        kind, body = decode_any(output.value, ("registrations", "skipped"))
+        kind, body = wire.decode_any(output.value, VERSIONS)
         assert output.partition is not None
         if kind == "registrations":
             got.append((output.partition, read_registrations(body, partitions, m)))
@@ -71,17 +71,14 @@ def registered(waves: Waves) -> list[tuple[int, Registrations]]:
 
 
 def skipped(waves: Waves) -> list[SkippedPage]:
-    messages = [decode_any(output.value, ("registrations", "skipped")) for output in outputs_to(waves, TOPICS.inbox)]
-    return [each for kind, body in messages if kind == "skipped" for each in read_skipped(body)]
+    messages = [wire.decode_any(output.value, VERSIONS) for output in outputs_to(waves, TOPICS.inbox)]
+    return [each for kind, body in messages if kind == "skipped" for each in read_skipped(body).pages]
 
 
 def probed(waves: Waves, settings: Settings = SETTINGS) -> dict[int, Probes]:
     """By shard partition; one message each."""
     outputs = outputs_to(waves, TOPICS.probes)
-    probes = {
-        int(output.partition or 0): read_probes(wire.decode(output.value, "probes"), plan_of(settings).digest)
-        for output in outputs
-    }
+    probes = {int(output.partition or 0): read_probes(body_of(output.value, "probes")) for output in outputs}
     assert len(probes) == len(outputs)
     return probes
 
@@ -253,10 +250,7 @@ def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.M
     for _, registrations in registered(waves):
         for each in registrations.documents:
             assert registrations.batch.first <= each.id.offset <= registrations.batch.last
-    plan = plan_of(SETTINGS).digest
-    asked = [
-        read_probes(wire.decode(output.value, "probes"), plan).batch for output in outputs_to(waves, TOPICS.probes)
-    ]
+    asked = [read_probes(body_of(output.value, "probes")).batch for output in outputs_to(waves, TOPICS.probes)]
     assert list(dict.fromkeys(asked)) == cut
     assert by_id(documents(waves)) == by_id(documents(made().process(PAGES)))
     assert [rejection.record for rejection in waves.rejected] == [BAD]

@@ -14,11 +14,12 @@ from neardup import metrics
 from neardup.errors import WrongPlan
 from neardup.log import Record
 from neardup.messages import wire
-from neardup.messages.forgotten import Forgotten, forgotten_of, together
-from neardup.messages.settled import Batch, batch_of
+from neardup.messages.forgotten import FORGOTTEN, Forgotten, forgotten_of, together
+from neardup.messages.settled import DOCUMENTS, Batch, batch_of
 from neardup.offline.corpus.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.runtime.stage import Stage, Waves, decoded
 
+_SCHEMAS: Final = dict((DOCUMENTS, FORGOTTEN))
 FILE_BYTES: Final = 64 << 20
 """Of messages in a file, about."""
 
@@ -129,8 +130,8 @@ class Archive(Stage):
         self._waiting, self._forgotten, self._waiting_bytes, self._first = [], [], 0, self._next
 
     def _read(self, record: Record) -> Batch | Forgotten:
-        kind, body = wire.decode_any(record.value, ("documents", "forgotten"))
-        if kind == "forgotten":
+        kind, body = wire.decode_any(record.value, _SCHEMAS)
+        if kind == FORGOTTEN.kind:
             return forgotten_of(body)
         batch = batch_of(body)
         if batch.signature_version != self._signature:

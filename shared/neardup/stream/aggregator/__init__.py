@@ -1,1 +1,1 @@
-"""The aggregator service: partitioned owners that join matches and write verdicts."""
+"""The aggregator service: partitioned owners that collect matches and emit verdicts."""

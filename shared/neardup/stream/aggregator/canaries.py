@@ -1,70 +1,63 @@
-"""Canaries at an owner: planted near-copies of pages, on their way to being found or not.
+"""Pending canaries of an owner: planted near-copies of pages that measure recall.
 
-A canary goes the whole way of a page and leaves nothing behind that a page could meet. Shards answer it and do not
-remember it. It stands after all pages (`DocumentId.is_canary`), so no page learns from it. And here it is kept apart
-from the directory, for as long as it waits; what stays is the directory's marker that it was seen.
+A canary takes the same path as a page, but no page can match it. Shards answer its probes without inserting them. Its
+id places it after all pages (`DocumentId.is_canary`), so it is never an earlier document. Owners keep it outside the
+directory while it is pending; afterwards only the directory's marker remains, so that a repeated registration is
+ignored.
 
-    K fingerprint document           a canary that waits, packed as a variant is
+    K fingerprint document           a pending canary, packed like a variant in the directory
 """
 
-import struct
 from typing import Final
 
 import msgpack
 
 from neardup.stream.aggregator.directory import KnownDocument, packed_known, unpacked_known
-from neardup.stream.aggregator.pending import DocumentKey
+from neardup.stream.aggregator.keys import DocumentKey, pack_key, unpack_key
 from neardup.stream.aggregator.store import Store
-from neardup.types import DocumentId
 
 _PREFIX: Final = b"K"
-_PLACE: Final = struct.Struct(">Qqqq")
 
 
-class Canaries:
-    """Those that wait at one owner. Who changes a `KnownDocument` must `touch` it; saved with `flush`."""
+class PendingCanaries:
+    """All pending canaries of an owner. Call `mark_changed` after changing one; saved with `flush`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: dict[DocumentKey, KnownDocument] = {}
+        self._pending: dict[DocumentKey, KnownDocument] = {}
         self._changed: set[DocumentKey] = set()
-        for key, packed in store.scan(_PREFIX):
-            fingerprint, *place = _PLACE.unpack(key[1:])
-            known = unpacked_known(fingerprint, msgpack.unpackb(packed))
-            self._waiting[DocumentKey(fingerprint, DocumentId(*place))] = known
+        for packed_key, packed in store.scan(_PREFIX):
+            key = unpack_key(packed_key[1:])
+            self._pending[key] = unpacked_known(key.fingerprint, msgpack.unpackb(packed))
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._pending)
 
-    def find(self, waiting: DocumentKey) -> KnownDocument | None:
-        """One that waits."""
-        return self._waiting.get(waiting)
+    def find(self, key: DocumentKey) -> KnownDocument | None:
+        """Return a pending canary, or None."""
+        return self._pending.get(key)
 
     def add(self, known: KnownDocument) -> None:
-        """One more."""
-        self._waiting[_name(known)] = known
-        self.touch(known)
+        """Add a canary."""
+        self._pending[known.key] = known
+        self.mark_changed(known)
 
-    def touch(self, known: KnownDocument) -> None:
-        """Something about it has changed."""
-        self._changed.add(_name(known))
+    def mark_changed(self, known: KnownDocument) -> None:
+        """Record that a canary must be written again."""
+        self._changed.add(known.key)
 
     def remove(self, known: KnownDocument) -> None:
-        """It waits no more."""
-        del self._waiting[_name(known)]
-        self.touch(known)
+        """Remove a canary that is settled."""
+        del self._pending[known.key]
+        self.mark_changed(known)
 
     def flush(self) -> None:
-        """Write what changed into the store, to be saved with it."""
-        for waiting in self._changed:
-            key = _PREFIX + _PLACE.pack(waiting.fingerprint, *waiting.document)
-            known = self._waiting.get(waiting)
+        """Write changes to the store; they are durable when the store is saved."""
+        for key in self._changed:
+            packed_key = _PREFIX + pack_key(*key)
+            known = self._pending.get(key)
             if known is None:
-                self._store.delete(key)
+                self._store.delete(packed_key)
             else:
-                self._store.put(key, msgpack.packb(packed_known(known)))
+                self._store.put(packed_key, msgpack.packb(packed_known(known)))
         self._changed.clear()
-
-
-def _name(known: KnownDocument) -> DocumentKey:
-    return DocumentKey(known.document.fingerprint, known.document.id)

@@ -1,9 +1,9 @@
-"""What shards have found near the documents that wait.
+"""Candidates of pending documents: the fingerprints that shards have found near each, so far.
 
-Pages that come in a flood and are all near each other have a thousand others each, for as long as they wait. So only so
-many are kept as objects; of the others, those that waited longest for an answer stand in the store alone, packed.
+In a flood of near-duplicate pages each pending document can have a thousand candidates. The number of candidates held
+in memory is therefore limited. Beyond the limit, the candidates of the longest-waiting documents spill to the store.
 
-    N fingerprint                    what was found near it so far
+    N fingerprint                    its candidates, each with the tables that found it
 """
 
 import struct
@@ -12,93 +12,94 @@ from typing import Final
 
 import msgpack
 
+from neardup.matching.found_by import Candidates, FoundBy, pack_found_by, unpack_found_by
 from neardup.stream.aggregator.store import Store
 
 IN_MEMORY: Final = 1 << 19
-"""Fingerprints found, of all documents together: about 65 MB."""
+"""Maximum number of candidates in memory, of all documents together: about 65 MB."""
 
 _PREFIX: Final = b"N"
 _WORD: Final = struct.Struct(">Q")
 
 
 class CandidateStore:
-    """By the fingerprint of who waits: each fingerprint found, with a bit for every table that found it.
+    """Candidates by the fingerprint of the pending document. Changes are written to the store by `flush`.
 
-    Saved with `flush`. `trim` may be called at any time: what `of` returned is then no longer kept up to date.
+    `spill` may be called between any two calls. Candidates that `get` returned before it are no longer updated.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._near: dict[int, dict[int, int]] = {}
+        self._candidates: dict[int, Candidates] = {}
         self._count = 0
         self._changed: set[int] = set()
-        """Those in memory that the store does not have as they are."""
+        """Fingerprints in memory whose candidates in the store are missing or out of date."""
         self._stored: set[int] = {_WORD.unpack(key[1:])[0] for key, _ in store.scan(_PREFIX)}
 
     @property
     def in_memory(self) -> int:
-        """Fingerprints found that are kept as objects."""
+        """Number of candidates in memory."""
         return self._count
 
-    def note(self, pairs: Iterable[tuple[int, int]], bit: int, waiting: Container[int]) -> None:
-        """A table has found the second of each pair near the first, where that is one that waits."""
-        last, near = None, None
-        for fingerprint, found in pairs:
-            # Those of one fingerprint mostly come together.
+    def add(self, pairs: Iterable[tuple[int, int]], table: FoundBy, pending: Container[int]) -> None:
+        """Add pairs (fingerprint, candidate) that a table found. Pairs of fingerprints not in `pending` are ignored."""
+        last, candidates = None, None
+        for fingerprint, candidate in pairs:
+            # Pairs of the same fingerprint are usually adjacent: look it up once per run.
             if fingerprint != last:
-                last, near = fingerprint, None
-                if fingerprint in waiting:
-                    near = self._opened(fingerprint)
+                last, candidates = fingerprint, None
+                if fingerprint in pending:
+                    candidates = self._load(fingerprint)
                     self._changed.add(fingerprint)
-            if near is None:
+            if candidates is None:
                 continue
-            if found in near:
-                near[found] |= bit
+            if candidate in candidates:
+                candidates[candidate] |= table  # type: ignore[assignment]
             else:
-                near[found] = bit
+                candidates[candidate] = table
                 self._count += 1
 
-    def of(self, fingerprint: int) -> dict[int, int]:
-        """All that was found near it so far."""
-        known = fingerprint in self._near or fingerprint in self._stored
-        return self._opened(fingerprint) if known else {}
+    def get(self, fingerprint: int) -> Candidates:
+        """Return the candidates found so far."""
+        known = fingerprint in self._candidates or fingerprint in self._stored
+        return self._load(fingerprint) if known else {}
 
-    def drop(self, fingerprint: int) -> None:
-        """Nobody waits with it any more."""
-        self._count -= len(self._near.pop(fingerprint, ()))
+    def remove(self, fingerprint: int) -> None:
+        """Drop the candidates of a fingerprint that no pending document has any more."""
+        self._count -= len(self._candidates.pop(fingerprint, ()))
         self._changed.discard(fingerprint)
         if fingerprint in self._stored:
             self._stored.remove(fingerprint)
             self._store.delete(_key(fingerprint))
 
-    def trim(self) -> None:
-        """Leave to the store what is too much for memory."""
+    def spill(self) -> None:
+        """Move candidates from memory to the store until at most `IN_MEMORY` are left, oldest fingerprints first."""
         while self._count > IN_MEMORY:
-            fingerprint, near = next(iter(self._near.items()))
+            fingerprint, candidates = next(iter(self._candidates.items()))
             if fingerprint in self._changed:
-                self._put(fingerprint, near)
+                self._put(fingerprint, candidates)
                 self._changed.remove(fingerprint)
-            del self._near[fingerprint]
-            self._count -= len(near)
+            del self._candidates[fingerprint]
+            self._count -= len(candidates)
 
     def flush(self) -> None:
-        """Write what changed into the store, to be saved with it."""
+        """Write changes to the store; they are durable when the store is saved."""
         for fingerprint in self._changed:
-            self._put(fingerprint, self._near[fingerprint])
+            self._put(fingerprint, self._candidates[fingerprint])
         self._changed.clear()
 
-    def _opened(self, fingerprint: int) -> dict[int, int]:
-        near = self._near.get(fingerprint)
-        if near is None:
-            near = self._near[fingerprint] = {}
+    def _load(self, fingerprint: int) -> Candidates:
+        candidates = self._candidates.get(fingerprint)
+        if candidates is None:
+            candidates = self._candidates[fingerprint] = {}
             packed = self._store.get(_key(fingerprint)) if fingerprint in self._stored else None
             if packed is not None:
-                near.update((found, int.from_bytes(mask, "little")) for found, mask in msgpack.unpackb(packed))
-                self._count += len(near)
-        return near
+                candidates.update((found, unpack_found_by(found_by)) for found, found_by in msgpack.unpackb(packed))
+                self._count += len(candidates)
+        return candidates
 
-    def _put(self, fingerprint: int, near: dict[int, int]) -> None:
-        rows = [[found, mask.to_bytes((mask.bit_length() + 7) // 8, "little")] for found, mask in near.items()]
+    def _put(self, fingerprint: int, candidates: Candidates) -> None:
+        rows = [[candidate, pack_found_by(found_by)] for candidate, found_by in candidates.items()]
         self._store.put(_key(fingerprint), msgpack.packb(rows))
         self._stored.add(fingerprint)
 

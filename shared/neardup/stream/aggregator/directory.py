@@ -1,20 +1,19 @@
 """An owner's directory: fingerprint → the documents that have it.
 
-Documents with the same tokens have the same sketch and the same neighbours, so only the first of them, a *variant*, is
-kept whole. The others are *copies*: a marker that they were seen, and nothing more. A fingerprint keeps the first few
-variants in the order of all pages.
+Documents with equal tokens have equal sketches and equal candidates, so only the first of them, a *variant*, is stored
+whole. The others are *copies*, of which only a marker is kept. A fingerprint keeps its first few variants in the order
+of all pages.
 
     F fingerprint                    the variants, packed
-    D fingerprint document           marker: a copy, a variant that was dropped, a document that was forgotten, a canary
-    C checksum of the content        the first copy with these bytes, where they are not a variant's own
-    U hash of the url, fingerprint, document      for finding a url's documents again; each document has one
-    T                                how many documents there are
+    D fingerprint document           marker of a copy, a dropped variant, a forgotten document or a canary
+    C checksum of the content        the first copy with this content, if no variant has it
+    U hash of the url, fingerprint, document      finds the documents of a url; one entry per document
+    T                                number of documents
 
-Entries in use are kept as objects and packed when they are saved. How many stay in memory is a matter of bytes: a
-fingerprint may have many variants, and a url many letters.
+Variants in use are held as objects, and packed when they are saved. Memory is limited in bytes instead of entries: a
+fingerprint can have many variants, and a url can be long.
 """
 
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,55 +23,61 @@ import msgpack
 import numpy as np
 import xxhash
 
-from neardup.errors import Corrupt, CorruptState
+from neardup.errors import Corrupt, CorruptState, WrongVersion
 from neardup.matching.match import Match
 from neardup.messages.fields import document_of, optional_text_of, text_of
 from neardup.messages.questions import packed_match, unpacked_match
-from neardup.messages.seeds import Entry
+from neardup.messages.seeds import Entry, SeedEntries
 from neardup.signatures.packed_sketch import is_packed
-from neardup.stream.aggregator.store import Store, peek
+from neardup.stream.aggregator.keys import KEY_BYTES, DocumentKey, pack_key, unpack_key
+from neardup.stream.aggregator.store import VERSION, Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
 CACHED_BYTES: Final = 96 * 2**20
-"""Of entries that stay in memory. What changed stays beyond it, until it is saved."""
+"""Limit of the variants in memory. Unsaved changes stay in memory beyond it."""
 ENTRY_BYTES: Final = 250
-"""Of memory that an entry takes, before its first variant."""
+"""Memory of a fingerprint's entry without its variants."""
 KNOWN_BYTES: Final = 1400
-"""Of memory that a variant takes, beside its sketch and its url: about, as measured."""
+"""Measured memory of a variant without its sketch and its url, approximately."""
 
 _KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
 _COUNT_KEY: Final = b"T"
-_PLACE: Final = struct.Struct(">Qqqq")
 
 
 @dataclass(slots=True)
 class KnownDocument:
-    """What an owner knows of a document. `kind` is None until it is settled; `match` is the best one so far."""
+    """A document with its verdict so far. `kind` is None while the document is pending; `match` is its best match."""
 
     document: Document
     kind: Kind | None = None
     revision: int = 0
     match: Match | None = None
 
+    @property
+    def key(self) -> DocumentKey:
+        """The document's name in the directory."""
+        return DocumentKey(self.document.fingerprint, self.document.id)
+
 
 class Directory:
-    """Typed access to a `Store`. Who changes a `KnownDocument` must `touch` its fingerprint."""
+    """Typed access to a `Store`. After changing a `KnownDocument`, call `mark_changed` with its fingerprint."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._entries: dict[int, list[KnownDocument]] = {}
-        self._touched: set[int] = set()
-        self._lately: set[int] = set()
-        """Those of them that were touched since the last `flush_settled`."""
+        self._changed: set[int] = set()
+        """Fingerprints whose variants changed since the last `flush`."""
+        self._changed_lately: set[int] = set()
+        """Those that changed since the last `flush_settled`."""
         self.cached_bytes = 0
-        """About what the entries in memory take."""
-        self._trim_above = CACHED_BYTES
+        """Approximate memory of the entries."""
+        self._evict_above = CACHED_BYTES
         counted = store.get(_COUNT_KEY)
         self.documents = sum(1 for _ in store.scan(b"U")) if counted is None else int.from_bytes(counted, "big")
-        """How many are remembered, copies included; right as long as none is added twice."""
+        """Number of documents, copies included. Correct if no document is added twice."""
 
     def variants(self, fingerprint: int) -> list[KnownDocument]:
-        """The variants of a fingerprint, in no order. The list is the directory's own: `add` and `remove` change it."""
+        """Return the variants of a fingerprint, in any order. `add` and `reduce_to_marker` change the returned list."""
         entry = self._entries.get(fingerprint)
         if entry is None:
             packed = self._store.get(_variants_key(fingerprint))
@@ -82,150 +87,150 @@ class Directory:
         return entry
 
     def find(self, fingerprint: int, document: DocumentId) -> KnownDocument | None:
-        """A variant by its document's id."""
+        """Return the variant with this document id, or None."""
         for known in self.variants(fingerprint):
             if known.document.id == document:
                 return known
         return None
 
-    def touch(self, fingerprint: int) -> None:
-        """Something about a variant of this fingerprint has changed."""
-        self._touched.add(fingerprint)
-        self._lately.add(fingerprint)
+    def mark_changed(self, fingerprint: int) -> None:
+        """Record that the variants of a fingerprint must be written again."""
+        self._changed.add(fingerprint)
+        self._changed_lately.add(fingerprint)
 
     def add(self, known: KnownDocument) -> None:
-        """A new variant."""
+        """Add a variant."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).append(known)
         self.cached_bytes += _bytes_of(known)
-        self.touch(fingerprint)
+        self.mark_changed(fingerprint)
         self._index_url(known.document)
 
-    def demote(self, known: KnownDocument) -> None:
-        """A variant that is now a mere copy, or one too many: only the marker stays."""
+    def reduce_to_marker(self, known: KnownDocument) -> None:
+        """Replace a variant by its marker: it is now a copy, or beyond the limit of variants."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
         self.cached_bytes -= _bytes_of(known)
-        self.touch(fingerprint)
-        self.mark(fingerprint, known.document.id)
+        self.mark_changed(fingerprint)
+        self.add_marker(fingerprint, known.document.id)
 
     def add_copy(self, document: Document) -> None:
-        """Remember that this copy was seen."""
-        self.mark(document.fingerprint, document.id)
+        """Add a copy, which only gets a marker."""
+        self.add_marker(document.fingerprint, document.id)
         self._index_url(document)
 
-    def mark(self, fingerprint: int, document: DocumentId) -> None:
-        """Remember that it was seen, and nothing else of it."""
+    def add_marker(self, fingerprint: int, document: DocumentId) -> None:
+        """Mark a document as seen, without its content."""
         self._store.put(_marker_key(fingerprint, document), b"")
 
-    def was_seen(self, fingerprint: int, document: DocumentId) -> bool:
-        """Whether there is a marker for this document."""
+    def has_marker(self, fingerprint: int, document: DocumentId) -> bool:
+        """Return whether a document was marked as seen."""
         return self._store.get(_marker_key(fingerprint, document)) is not None
 
-    def first_with_content(self, content: bytes) -> tuple[DocumentId, str] | None:
-        """(id, url) of the first copy with these bytes."""
+    def first_copy_with(self, content: bytes) -> tuple[DocumentId, str] | None:
+        """Return (id, url) of the first copy whose content has this checksum, or None."""
         packed = self._store.get(b"C" + content)
         if packed is None:
             return None
-        place, url = msgpack.unpackb(packed)
-        return DocumentId(*place), url
+        document, url = msgpack.unpackb(packed)
+        return DocumentId(*document), url
 
-    def set_first_with_content(self, document: Document) -> None:
-        """Remember the first copy with its bytes."""
+    def set_first_copy(self, document: Document) -> None:
+        """Store a document as the first copy with its content."""
         self._store.put(b"C" + document.checksums.content, msgpack.packb([document.id, document.url]))
 
-    def of_url(self, url: str) -> Iterator[tuple[int, DocumentId]]:
-        """(fingerprint, id) of every document of a url, and perhaps of one whose url has the same hash."""
+    def documents_of_url(self, url: str) -> Iterator[DocumentKey]:
+        """Yield every document of a url, and possibly documents of another url with the same hash."""
         prefix = _url_prefix(url)
         for key, _ in self._store.scan(prefix):
-            yield _place(key[len(prefix) :])
+            yield unpack_key(key[len(prefix) :])
 
-    def older_than(self, before: int) -> Iterator[tuple[int, DocumentId, bytes]]:
-        """(fingerprint, id, hash of the url) of every document whose page came before this time. Reads everything."""
+    def older_than(self, before: int) -> Iterator[tuple[DocumentKey, bytes]]:
+        """Yield (document, hash of its url) of every page with a timestamp before this. Scans the whole directory."""
         for key, _ in self._store.scan(b"U"):
-            fingerprint, document = _place(key[9:])
-            if document.timestamp < before:
-                yield fingerprint, document, key[1:9]
+            document_key = unpack_key(key[9:])
+            if document_key.document.timestamp < before:
+                yield document_key, key[1:9]
 
     def forget(self, fingerprint: int, document: DocumentId, url_hash: bytes) -> None:
-        """Drop what is known; the marker stays, so that a repeated registration does not bring it back."""
+        """Drop a document except for its marker, because of which a repeated registration is ignored."""
         known = self.find(fingerprint, document)
         if known is not None:
-            self.demote(known)
-        in_index = b"U" + url_hash + _PLACE.pack(fingerprint, *document)
+            self.reduce_to_marker(known)
+        in_index = b"U" + url_hash + pack_key(fingerprint, document)
         if self._store.get(in_index) is not None:
             self._store.delete(in_index)
             self.documents -= 1
-        self.mark(fingerprint, document)
+        self.add_marker(fingerprint, document)
 
-    def forget_contents(self, is_gone: Callable[[DocumentId], bool]) -> None:
-        """Drop such documents from the firsts by content. Reads them all."""
+    def forget_first_copies(self, is_gone: Callable[[DocumentId], bool]) -> None:
+        """Drop the first copies for which `is_gone` returns True. Scans all of them."""
         for key, packed in self._store.scan(b"C"):
             if is_gone(DocumentId(*msgpack.unpackb(packed)[0])):
                 self._store.delete(key)
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """(fingerprint that it belongs to, entry) of everything that is flushed, as seeds of other directories."""
+        """Yield (fingerprint, entry) of everything that is flushed, as seeds for other directories."""
         for prefix, start in ((b"F", 1), (b"D", 1), (b"U", 9)):
             for key, value in self._store.scan(prefix):
                 yield int.from_bytes(key[start : start + 8], "big"), Entry(key, value)
         for key, packed in self._store.scan(b"C"):
-            place, url = msgpack.unpackb(packed)
-            mine = [fingerprint for fingerprint, document in self.of_url(url) if document == DocumentId(*place)]
-            if not mine:
-                raise CorruptState(f"expected {url!r} in the directory, which has it as the first of its content")
-            yield mine[0], Entry(key, packed)
+            document, url = msgpack.unpackb(packed)
+            keys = [each for each in self.documents_of_url(url) if each.document == DocumentId(*document)]
+            if not keys:
+                raise CorruptState(f"expected {url!r} in the directory, which lists it as the first of its content")
+            yield keys[0].fingerprint, Entry(key, packed)
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take entries over from another directory. They must have passed `check_entry`.
+        """Insert entries of another directory. They must have passed `check_seed`.
 
-        What is here already stays: it is the same, said again, and may know more by now.
+        An entry that exists already is kept: the seed is a repetition, and the entry may have changed since.
         """
         for key, value in entries:
             if key[:1] == b"F":
                 fingerprint = int.from_bytes(key[1:], "big")
-                if fingerprint in self._touched:
+                if fingerprint in self._changed:
                     continue
-                self._let_go(fingerprint)
+                self._evict(fingerprint)
             if self._store.get(key) is None:
                 self._store.put(key, value)
                 self.documents += key[:1] == b"U"
 
     def flush(self) -> None:
-        """Pack what was touched into the store, to be saved with it, and let go of what is too much for memory."""
-        for fingerprint in self._touched:
+        """Write changes to the store and enforce the memory limit; durable when the store is saved."""
+        for fingerprint in self._changed:
             self._pack(fingerprint, self._entries[fingerprint])
-        self._touched.clear()
-        self._lately.clear()
+        self._changed.clear()
+        self._changed_lately.clear()
         self._store.put(_COUNT_KEY, self.documents.to_bytes(8, "big"))
-        self._trim_above = CACHED_BYTES
-        self.trim()
+        self._evict_above = CACHED_BYTES
+        self.evict()
 
     def flush_settled(self) -> None:
-        """The same for what was touched since the last call and waits for nothing: it will hardly be touched again.
+        """Write the changes since the last call to fingerprints without pending variants: few of them change again.
 
-        After every batch, so that little is left for the `flush` of a checkpoint, during which every page waits.
+        Call it after every batch. `flush` then has little left to do during a checkpoint, which delays every page.
         """
-        for fingerprint in self._lately:
+        for fingerprint in self._changed_lately:
             entry = self._entries[fingerprint]
             if all(known.kind is not None for known in entry):
                 self._pack(fingerprint, entry)
-                self._touched.remove(fingerprint)
-        self._lately.clear()
+                self._changed.remove(fingerprint)
+        self._changed_lately.clear()
 
-    def trim(self) -> None:
-        """Let go of what is too much for memory, oldest first, but for what changed since the last `flush`.
+    def evict(self) -> None:
+        """Enforce the memory limit: evict unchanged entries, oldest first.
 
-        Only between messages: a `KnownDocument` that somebody still holds is then no longer the directory's.
+        Call it only between messages: a `KnownDocument` obtained before is afterwards detached from the directory.
         """
-        if self.cached_bytes <= self._trim_above:
+        if self.cached_bytes <= self._evict_above:
             return
-        for fingerprint in [each for each in self._entries if each not in self._touched]:
+        for fingerprint in [each for each in self._entries if each not in self._changed]:
             if self.cached_bytes <= CACHED_BYTES:
                 break
-            self._let_go(fingerprint)
-        # Not to look through all that cannot go yet after every message.
-        self._trim_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
+            self._evict(fingerprint)
+        # A margin, so that the next messages do not scan all changed entries again.
+        self._evict_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
 
     def _pack(self, fingerprint: int, entry: list[KnownDocument]) -> None:
         if entry:
@@ -234,17 +239,23 @@ class Directory:
         else:
             self._store.delete(_variants_key(fingerprint))
 
-    def _let_go(self, fingerprint: int) -> None:
+    def _evict(self, fingerprint: int) -> None:
         self.cached_bytes -= _bytes_of_entry(self._entries.pop(fingerprint, None))
 
     def _index_url(self, document: Document) -> None:
-        place = _PLACE.pack(document.fingerprint, *document.id)
-        self._store.put(_url_prefix(document.url) + place, b"")
+        self._store.put(_url_prefix(document.url) + pack_key(document.fingerprint, document.id), b"")
         self.documents += 1
 
 
-def check_entry(entry: Entry, mips: int) -> None:
-    """Raise Corrupt unless a directory can use this entry, of documents with so many MIPs values."""
+def check_seed(seed: SeedEntries, mips: int) -> None:
+    """Raise WrongVersion or Corrupt unless a directory of documents with `mips` MIPs values can use these entries."""
+    if seed.layout != VERSION:
+        raise WrongVersion(f"expected directory entries of layout {VERSION}, got {seed.layout}")
+    for entry in seed.entries:
+        _check_entry(entry, mips)
+
+
+def _check_entry(entry: Entry, mips: int) -> None:
     key, value = entry
     try:
         match key[:1]:
@@ -252,11 +263,11 @@ def check_entry(entry: Entry, mips: int) -> None:
                 for row in msgpack.unpackb(value):
                     _check_known(unpacked_known(int.from_bytes(key[1:], "big"), row), mips)
             case b"C":
-                place, url = msgpack.unpackb(value)
-                document_of(place), text_of(url)
-            case b"D" if len(key) == 1 + _PLACE.size and not value:
+                document, url = msgpack.unpackb(value)
+                document_of(document), text_of(url)
+            case b"D" if len(key) == 1 + KEY_BYTES and not value:
                 pass
-            case b"U" if len(key) == 9 + _PLACE.size and not value:
+            case b"U" if len(key) == 9 + KEY_BYTES and not value:
                 pass
             case _:
                 raise Corrupt(f"expected an entry of a directory, got the key {key[:40]!r}")
@@ -278,13 +289,16 @@ def _check_known(known: KnownDocument, mips: int) -> None:
 
 
 def documents_in(state: Path) -> int | None:
-    """How many a saved directory remembers; None where it does not say. May be open elsewhere. Raises CorruptState."""
+    """Return the number of documents in a saved directory; None if it has no count. Raises CorruptState.
+
+    A worker may have the directory open.
+    """
     counted = peek(state, _COUNT_KEY)
     return None if counted is None else int.from_bytes(counted, "big")
 
 
 def _bytes_of(known: KnownDocument) -> int:
-    """Nothing that changes while it is known."""
+    # Counts only fields that never change, so that additions and removals cancel out.
     return KNOWN_BYTES + known.document.sketch.nbytes + len(known.document.url)
 
 
@@ -293,7 +307,7 @@ def _bytes_of_entry(entry: list[KnownDocument] | None) -> int:
 
 
 def url_hash(url: str) -> bytes:
-    """Eight bytes that stand for a url in the directory's index."""
+    """Return the eight bytes that stand for a url in the directory's index."""
     digest: bytes = xxhash.xxh3_64_digest(url.encode())
     return digest
 
@@ -307,16 +321,11 @@ def _variants_key(fingerprint: int) -> bytes:
 
 
 def _marker_key(fingerprint: int, document: DocumentId) -> bytes:
-    return b"D" + _PLACE.pack(fingerprint, *document)
-
-
-def _place(packed: bytes) -> tuple[int, DocumentId]:
-    fingerprint, *document = _PLACE.unpack(packed)
-    return fingerprint, DocumentId(*document)
+    return b"D" + pack_key(fingerprint, document)
 
 
 def packed_known(known: KnownDocument) -> list[Any]:
-    """Plain values, without the fingerprint."""
+    """Return the plain values of a document, without its fingerprint."""
     document, checksums = known.document, known.document.checksums
     return [
         document.id, document.url, document.fetched_at, checksums.content, checksums.tokens, checksums.shingles,
@@ -326,10 +335,10 @@ def packed_known(known: KnownDocument) -> list[Any]:
 
 
 def unpacked_known(fingerprint: int, row: list[Any]) -> KnownDocument:
-    """The same back."""
-    place, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
+    """Invert `packed_known`."""
+    id_, url, fetched_at, content, tokens, shingles, size, sketch, note, kind, revision, match = row
     document = Document(
-        id=DocumentId(*place),
+        id=DocumentId(*id_),
         url=url,
         fetched_at=fetched_at,
         fingerprint=fingerprint,

@@ -1,10 +1,9 @@
-"""The rules that an owner keeps, free of messages.
+"""The rules of an owner, independent of messages and of the log.
 
-- A document is settled once: by a copy that it stands after, or when the first complete batch it is in has its
-  evidence.
-- Whatever is learned counts, before settling and after it.
+- A document is settled once: by an earlier copy, or when its first complete batch has its evidence.
+- A match counts whenever it is found, before the document is settled and afterwards.
 - A document only ever points at an earlier one.
-- A canary is compared as a page is, and no page with it (`canaries.py`).
+- A canary is compared like a page; no page is compared with it (`canaries.py`).
 """
 
 from array import array
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from neardup import metrics
 from neardup.index.plan.owners import owner_of
+from neardup.matching.found_by import NO_TABLE, Candidates, FoundBy, found_by_table, with_bands
 from neardup.matching.match import Match, better, can_better, match
 from neardup.matching.rule import Thresholds
 from neardup.messages.answers import Answers
@@ -20,16 +20,17 @@ from neardup.messages.questions import Evidence, Question
 from neardup.messages.settled import Settled
 from neardup.signatures.bands import BandFilter
 from neardup.signatures.packed_sketch import bands_in_common
-from neardup.stream.aggregator.canaries import Canaries
+from neardup.stream.aggregator.canaries import PendingCanaries
 from neardup.stream.aggregator.directory import Directory, KnownDocument, url_hash
-from neardup.stream.aggregator.pending import DocumentKey, PendingDocuments
-from neardup.types import BatchId, Document, DocumentId, Kind, Relation, SkippedPage
+from neardup.stream.aggregator.keys import DocumentKey
+from neardup.stream.aggregator.pending import PendingDocuments
+from neardup.types import BatchId, Document, Kind, Relation, SkippedPage
 
 FORGOTTEN = "forgotten before it was settled"
 
 
 class SettledVerdict(NamedTuple):
-    """A verdict to be said."""
+    """A verdict to be written."""
 
     document: Document
     kind: Kind
@@ -38,28 +39,32 @@ class SettledVerdict(NamedTuple):
 
 
 class Outbox:
-    """What a batch of messages made an owner say."""
+    """Everything that an owner emits while it processes a batch of messages."""
 
     def __init__(self) -> None:
-        self.told: list[SettledVerdict] = []
-        self.canaries: list[SettledVerdict] = []
+        self.verdicts: list[SettledVerdict] = []
+        self.canary_verdicts: list[SettledVerdict] = []
         self.skipped: list[SkippedPage] = []
         self.settled: list[Settled] = []
+        """Documents for the offline pass."""
         self.forgotten = array("q")
-        """Ids, one after the other: all that is old may be millions."""
+        """Document ids, three numbers each. An array, because an order to expire can forget millions of documents."""
         self.questions: dict[int, list[Question]] = {}
+        """By the owner that receives them."""
         self.evidence: dict[int, list[Evidence]] = {}
+        """By the owner that asked."""
         self.candidates = 0
+        """Number of candidates compared."""
 
 
 class Owner:
-    """Registers, joins, compares, settles, revises. Every method takes one message's worth and says it to an outbox."""
+    """Registers, compares, settles and revises documents. Every method handles one item and emits to an outbox."""
 
     def __init__(
         self,
         directory: Directory,
-        joins: PendingDocuments,
-        canaries: Canaries,
+        pending: PendingDocuments,
+        canaries: PendingCanaries,
         *,
         number: int,
         owners: int,
@@ -71,19 +76,19 @@ class Owner:
         most_candidates: int,
     ) -> None:
         self.directory = directory
-        self.joins = joins
+        self.pending = pending
         self.canaries = canaries
         self._number = number
         self._owners = owners
         self._k = k
-        self._buckets = 1 << tables
+        self._buckets = found_by_table(tables)
         self._bands = bands
         self._thresholds = thresholds
         self._most_variants = most_variants
         self._most_candidates = most_candidates
 
     def register(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
-        """Take a document: new, known and still waiting, or known and settled."""
+        """Register a document of a batch that shard partitions `expected` will answer. Repetitions are harmless."""
         if document.id.is_canary:
             self._register_canary(document, batch, expected, outbox)
             return
@@ -92,11 +97,11 @@ class Owner:
         for known in variants:
             if known.document.id == document.id:
                 if known.kind is None:
-                    self.joins.add(batch, expected, _waiting(document))
+                    self.pending.add(batch, expected, known.key)
                 return
             if known.document.checksums.tokens == document.checksums.tokens:
                 twin = known
-        if self.directory.was_seen(document.fingerprint, document.id):
+        if self.directory.has_marker(document.fingerprint, document.id):
             return
         if twin is not None and twin.document.id < document.id:
             self._settle_copy(document, twin, outbox)
@@ -104,154 +109,161 @@ class Owner:
         new = KnownDocument(document)
         for known in list(variants):
             if known is not twin:
-                new.match = self._meet(document, known, 0, new.match, outbox)
+                new.match = self._compare(document, known, NO_TABLE, new.match, outbox)
         self.directory.add(new)
         if twin is not None:
-            self._take_over(new, twin, outbox)
-        self.joins.add(batch, expected, _waiting(document))
+            self._replace_twin(twin, new, outbox)
+        self.pending.add(batch, expected, new.key)
 
-    def answered(self, answers: Answers, table: int, outbox: Outbox) -> None:
-        """A shard has answered: ask the owners of what was found near each document whose batch is now complete."""
-        for waiting, near in self.joins.answered(answers, table):
-            known = self._find(waiting)
-            assert known is not None, f"{waiting} waits but is unknown"
-            self._inquire(known, self._nearest(known.document, near), outbox)
+    def on_answers(self, answers: Answers, table: int, outbox: Outbox) -> None:
+        """Record the answers of a shard of `table`, and request evidence for the documents of completed batches."""
+        for key, candidates in self.pending.on_answers(answers, table):
+            known = self._find(key)
+            assert known is not None, f"{key} is pending but unknown"
+            self._request_evidence(known, self._nearest(known.document, candidates), outbox)
 
-    def asked(self, question: Question, asker: int, outbox: Outbox) -> None:
-        """Another owner asks about a document of its own."""
+    def on_question(self, question: Question, asker: int, outbox: Outbox) -> None:
+        """Give evidence about a document of the owner `asker`."""
         document = question.document
-        best = self._best(document, question.candidates, None, outbox)
+        best = self._best_match(document, question.candidates, None, outbox)
         evidence = Evidence(document.id, document.fingerprint, tuple(question.candidates), best)
         outbox.evidence.setdefault(asker, []).append(evidence)
 
-    def heard(self, evidence: Evidence, outbox: Outbox) -> None:
-        """The evidence that was asked for, or a repetition of it."""
+    def on_evidence(self, evidence: Evidence, outbox: Outbox) -> None:
+        """Record evidence, and settle its document if no other evidence is missing. Repetitions are harmless."""
         known = self._find(DocumentKey(evidence.fingerprint, evidence.document))
         if known is None:
             return
-        self._learn(known, evidence.match, outbox)
-        if self.joins.heard(_waiting(known.document), evidence.candidates) and known.kind is None:
+        self._record_match(known, evidence.match, outbox)
+        if self.pending.on_evidence(known.key, evidence.candidates) and known.kind is None:
             self._settle(known, outbox)
 
     def forget(self, url: str, outbox: Outbox) -> None:
-        """Drop every document of a url. A page that waits is told so: every page gets a verdict."""
+        """Drop every document of a url. A pending one gets the verdict "skipped": every page gets a verdict."""
         gone = set()
-        for fingerprint, document in self.directory.of_url(url):
-            known = self.directory.find(fingerprint, document)
+        for key in self.directory.documents_of_url(url):
+            known = self.directory.find(*key)
             if known is None or known.document.url == url:
-                self._forget(fingerprint, document, url_hash(url), outbox)
-                gone.add(document)
+                self._forget(key, url_hash(url), outbox)
+                gone.add(key.document)
         if gone:
-            self.directory.forget_contents(lambda document: document in gone)
+            self.directory.forget_first_copies(lambda document: document in gone)
         metrics.FORGOTTEN.inc(len(gone))
 
     def expire(self, before: int, outbox: Outbox) -> None:
-        """Drop every document whose page came before this time."""
+        """Drop every document whose page has a timestamp before this, in milliseconds."""
         count = 0
-        for fingerprint, document, hash_of_url in self.directory.older_than(before):
-            self._forget(fingerprint, document, hash_of_url, outbox)
+        for key, hash_of_url in self.directory.older_than(before):
+            self._forget(key, hash_of_url, outbox)
             count += 1
-        self.directory.forget_contents(lambda document: document.timestamp < before)
+        self.directory.forget_first_copies(lambda document: document.timestamp < before)
         metrics.FORGOTTEN.inc(count)
 
-    def _find(self, waiting: DocumentKey) -> KnownDocument | None:
-        if waiting.document.is_canary:
-            return self.canaries.find(waiting)
-        return self.directory.find(*waiting)
+    def _find(self, key: DocumentKey) -> KnownDocument | None:
+        if key.document.is_canary:
+            return self.canaries.find(key)
+        return self.directory.find(*key)
 
     def _register_canary(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
-        waiting = _waiting(document)
-        if self.directory.was_seen(*waiting):
+        new = KnownDocument(document)
+        if self.directory.has_marker(*new.key):
             return
-        if self.canaries.find(waiting) is None:
-            new = KnownDocument(document)
+        if self.canaries.find(new.key) is None:
             for known in self.directory.variants(document.fingerprint):
-                new.match = self._meet(document, known, 0, new.match, outbox)
+                new.match = self._compare(document, known, NO_TABLE, new.match, outbox)
             self.canaries.add(new)
-        self.joins.add(batch, expected, waiting)
+        self.pending.add(batch, expected, new.key)
 
     def _settle_copy(self, document: Document, twin: KnownDocument, outbox: Outbox) -> None:
-        """The same tokens as an earlier document: nothing to wait for."""
+        """Settle a document that has the tokens of an earlier one, without waiting for answers."""
         found = self._match(document, twin)
-        assert found is not None, "the same tokens and no match"
+        assert found is not None, "equal tokens and no match"
         if found.relation is not Relation.IDENTICAL:
-            first = self.directory.first_with_content(document.checksums.content)
+            first = self.directory.first_copy_with(document.checksums.content)
             if first is not None and first[0] < document.id:
                 found = found._replace(id=first[0], url=first[1], relation=Relation.IDENTICAL)
             else:
-                self.directory.set_first_with_content(document)
+                self.directory.set_first_copy(document)
         self.directory.add_copy(document)
-        outbox.told.append(SettledVerdict(document, Kind.DUPLICATE, 0, found))
+        outbox.verdicts.append(SettledVerdict(document, Kind.DUPLICATE, 0, found))
         outbox.settled.append(Settled(document, found))
 
-    def _take_over(self, first: KnownDocument, twin: KnownDocument, outbox: Outbox) -> None:
-        """`first` has the tokens of `twin` and stands before it: the twin is a copy of it from now on."""
-        self._learn(twin, self._match(twin.document, first), outbox)
+    def _replace_twin(self, twin: KnownDocument, first: KnownDocument, outbox: Outbox) -> None:
+        """Make `twin` a copy of `first`, which has the same tokens and is earlier."""
+        self._record_match(twin, self._match(twin.document, first), outbox)
         if twin.kind is None:
             self._settle(twin, outbox)
         if twin in self.directory.variants(twin.document.fingerprint):
-            self.directory.demote(twin)
+            self.directory.reduce_to_marker(twin)
         if twin.document.checksums.content != first.document.checksums.content:
-            self.directory.set_first_with_content(twin.document)
+            self.directory.set_first_copy(twin.document)
 
-    def _inquire(self, known: KnownDocument, near: dict[int, int], outbox: Outbox) -> None:
-        outbox.candidates += len(near)
-        remote: dict[int, dict[int, int]] = {}
-        for candidate, found_by in near.items():
-            remote.setdefault(owner_of(candidate, self._owners), {})[candidate] = found_by
-        mine = remote.pop(self._number, None)
-        if mine is not None:
-            self._learn(known, self._best(known.document, mine, known.match, outbox), outbox)
-        if not remote:
+    def _request_evidence(self, known: KnownDocument, candidates: Candidates, outbox: Outbox) -> None:
+        """Compare the candidates of this owner, and question the other owners about theirs."""
+        outbox.candidates += len(candidates)
+        by_owner: dict[int, Candidates] = {}
+        for candidate, found_by in candidates.items():
+            by_owner.setdefault(owner_of(candidate, self._owners), {})[candidate] = found_by
+        own = by_owner.pop(self._number, None)
+        if own is not None:
+            self._record_match(known, self._best_match(known.document, own, known.match, outbox), outbox)
+        if not by_owner:
             self._settle(known, outbox)
             return
-        self.joins.ask(_waiting(known.document), [each for candidates in remote.values() for each in candidates])
-        for owner, candidates in remote.items():
-            outbox.questions.setdefault(owner, []).append(Question(known.document, candidates))
+        self.pending.await_evidence(known.key, [each for remote in by_owner.values() for each in remote])
+        for owner, remote in by_owner.items():
+            outbox.questions.setdefault(owner, []).append(Question(known.document, remote))
 
-    def _nearest(self, document: Document, near: dict[int, int]) -> dict[int, int]:
-        if len(near) <= self._most_candidates:
-            return near
-        metrics.CAPPED_CANDIDATES.inc(len(near) - self._most_candidates)
+    def _nearest(self, document: Document, candidates: Candidates) -> Candidates:
+        """Return the candidates up to the limit: the nearest, then those that more tables found."""
+        if len(candidates) <= self._most_candidates:
+            return candidates
+        metrics.CAPPED_CANDIDATES.inc(len(candidates) - self._most_candidates)
         ranked = sorted(
-            near, key=lambda each: ((each ^ document.fingerprint).bit_count(), -near[each].bit_count(), each)
+            candidates,
+            key=lambda each: ((each ^ document.fingerprint).bit_count(), -candidates[each].bit_count(), each),
         )
-        return {each: near[each] for each in ranked[: self._most_candidates]}
+        return {each: candidates[each] for each in ranked[: self._most_candidates]}
 
-    def _best(self, document: Document, near: dict[int, int], best: Match | None, outbox: Outbox) -> Match | None:
-        """The best match of a document among the variants of these fingerprints, and what was the best before.
+    def _best_match(
+        self, document: Document, candidates: Candidates, best: Match | None, outbox: Outbox
+    ) -> Match | None:
+        """Return the best of `best` and the matches of a document among the variants of its candidates.
 
-        Later variants learn of the document.
+        A variant that is later than the document may get the document as its match.
         """
-        for candidate, found_by in near.items():
+        for candidate, found_by in candidates.items():
             for known in self.directory.variants(candidate):
-                best = self._meet(document, known, found_by, best, outbox)
+                best = self._compare(document, known, found_by, best, outbox)
         return best
 
-    def _meet(
-        self, document: Document, known: KnownDocument, found_by: int, best: Match | None, outbox: Outbox
+    def _compare(
+        self, document: Document, known: KnownDocument, found_by: FoundBy, best: Match | None, outbox: Outbox
     ) -> Match | None:
-        """Compare both ways by order: an earlier one comes back if it is the best match so far, a later one learns."""
+        """Compare two documents; return the better of `best` and their match if `known` is the earlier of the two.
+
+        If `known` is the later one, the match is recorded there.
+        """
         other = known.document
         is_earlier = other.id < document.id
-        # Nothing is compared that could change nothing.
+        # Skip comparisons that could not change any verdict.
         if is_earlier and not can_better(best, document, other):
             return best
         if not is_earlier and (other.id == document.id or known.kind is Kind.DUPLICATE):
             return best
-        confirmed = self._confirmed(document, other, found_by)
+        confirmed = self._confirm(document, other, found_by)
         if confirmed is None:
             return best
         if is_earlier:
             return better(best, self._match(document, known, confirmed))
-        self._learn(known, match(other, document, self._thresholds, found_by=confirmed), outbox)
+        self._record_match(known, match(other, document, self._thresholds, found_by=confirmed), outbox)
         return best
 
-    def _confirmed(self, a: Document, b: Document, found_by: int) -> int | None:
-        """What found two documents, with the bands in which they met; None if the tables do not let them meet.
+    def _confirm(self, a: Document, b: Document, found_by: FoundBy) -> FoundBy | None:
+        """Return the tables and bands that let two documents meet; None if there are none.
 
-        A bucket has the fingerprint of a document that shares a band. Another document with that fingerprint
-        need not share it; whether it is compared must not depend on which of the two was known first.
+        A shard finds fingerprints. Another document with a fingerprint in the bucket may share no band with the
+        queried one; whether these two are compared must not depend on which of them was registered first.
         """
         are_close = (a.fingerprint ^ b.fingerprint).bit_count() <= self._k
         if self._bands is None:
@@ -262,59 +274,55 @@ class Owner:
         shared = bands_in_common(a.sketch, b.sketch, self._bands)
         if not are_close and not shared:
             return None
-        # The shard said that they met in some bucket; from their sketches it is known in which.
-        return found_by & self._buckets - 1 | shared * self._buckets if in_bucket else found_by
+        # The shard reports that they share some bucket; their sketches show which.
+        return with_bands(found_by, shared, self._buckets) if in_bucket else found_by
 
-    def _match(self, document: Document, earlier: KnownDocument, found_by: int = 0) -> Match | None:
+    def _match(self, document: Document, earlier: KnownDocument, found_by: FoundBy = NO_TABLE) -> Match | None:
         return match(document, earlier.document, self._thresholds, found_by=found_by, group=earlier.match)
 
-    def _learn(self, known: KnownDocument, found: Match | None, outbox: Outbox) -> None:
-        """Evidence that a document duplicates an earlier one. A settled unique page is told again; others are not."""
+    def _record_match(self, known: KnownDocument, found: Match | None, outbox: Outbox) -> None:
+        """Record a match with an earlier document. A unique document is revised; a duplicate keeps its match."""
         if found is None or known.kind is Kind.DUPLICATE:
             return
         known.match = better(known.match, found)
         if known.document.id.is_canary:
-            self.canaries.touch(known)
+            self.canaries.mark_changed(known)
             return
-        self.directory.touch(known.document.fingerprint)
+        self.directory.mark_changed(known.document.fingerprint)
         if known.kind is Kind.UNIQUE:
             known.kind = Kind.DUPLICATE
             known.revision += 1
             metrics.REVISIONS.inc()
-            outbox.told.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
+            outbox.verdicts.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
 
     def _settle(self, known: KnownDocument, outbox: Outbox) -> None:
-        self.joins.leave(_waiting(known.document))
+        self.pending.remove(known.key)
         known.kind = Kind.UNIQUE if known.match is None else Kind.DUPLICATE
         if known.document.id.is_canary:
             self.canaries.remove(known)
-            self.directory.mark(*_waiting(known.document))
-            outbox.canaries.append(SettledVerdict(known.document, known.kind, 0, known.match))
+            self.directory.add_marker(*known.key)
+            outbox.canary_verdicts.append(SettledVerdict(known.document, known.kind, 0, known.match))
             return
-        self.directory.touch(known.document.fingerprint)
-        outbox.told.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
+        self.directory.mark_changed(known.document.fingerprint)
+        outbox.verdicts.append(SettledVerdict(known.document, known.kind, known.revision, known.match))
         outbox.settled.append(Settled(known.document, known.match))
         self._drop_surplus(known.document.fingerprint)
 
     def _drop_surplus(self, fingerprint: int) -> None:
-        """Keep the first few variants of a fingerprint; one that is not settled stays until it is."""
+        """Drop variants beyond the limit, latest first; stop at one that is pending."""
         variants = self.directory.variants(fingerprint)
         while len(variants) > self._most_variants:
             latest = max(variants, key=lambda known: known.document.id)
             if latest.kind is None:
                 return
-            self.directory.demote(latest)
+            self.directory.reduce_to_marker(latest)
             metrics.DROPPED_VARIANTS.inc()
 
-    def _forget(self, fingerprint: int, document: DocumentId, hash_of_url: bytes, outbox: Outbox) -> None:
-        known = self.directory.find(fingerprint, document)
+    def _forget(self, key: DocumentKey, hash_of_url: bytes, outbox: Outbox) -> None:
+        known = self.directory.find(*key)
         if known is not None and known.kind is None:
-            self.joins.leave(_waiting(known.document))
+            self.pending.remove(key)
             page = known.document
             outbox.skipped.append(SkippedPage(page.id, page.url, page.fetched_at, FORGOTTEN))
-        self.directory.forget(fingerprint, document, hash_of_url)
-        outbox.forgotten.extend(document)
-
-
-def _waiting(document: Document) -> DocumentKey:
-    return DocumentKey(document.fingerprint, document.id)
+        self.directory.forget(*key, hash_of_url)
+        outbox.forgotten.extend(key.document)

@@ -1,156 +1,156 @@
-"""Joins: documents that wait for the answers of shards, and then for the evidence of other owners.
+"""Pending documents of an owner: those that wait for answers of shards or for evidence of other owners.
 
-A document may wait in several batches: a restarted featurizer cuts its batches elsewhere, and a paused one may go on
-sending. The first batch that is complete settles it, and it leaves all others. What waits is part of the owner's state.
+A document can wait in several batches: a restarted featurizer cuts batches at other offsets, and a paused featurizer
+may continue to send. The first complete batch settles the document and removes it from all others. Pending documents
+are part of the owner's checkpointed state.
 
-    J batch                          shard partitions still to answer, documents that wait
-    Q fingerprint document           fingerprints whose owners are still to give evidence
+    J batch                          shard partitions that have not answered, pending documents
+    Q fingerprint document           candidates whose owners have not given evidence
 
-`candidates.py` has what was found near them so far.
+`candidates.py` stores the candidates found so far.
 """
 
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgpack
 
+from neardup.matching.found_by import Candidates, found_by_table
 from neardup.messages.answers import Answers
 from neardup.stream.aggregator.candidates import CandidateStore
+from neardup.stream.aggregator.keys import DocumentKey, pack_key, unpack_key
 from neardup.stream.aggregator.store import Store
 from neardup.types import BatchId, DocumentId
 
 _BATCH: Final = struct.Struct(">qqq")
-_PLACE: Final = struct.Struct(">Qqqq")
-
-
-class DocumentKey(NamedTuple):
-    """A document that waits, by its name in the directory."""
-
-    fingerprint: int
-    document: DocumentId
 
 
 @dataclass(slots=True)
-class _Join:
+class _PendingBatch:
     missing: set[int]
-    waiting: set[DocumentKey] = field(default_factory=set)
+    """Shard partitions that have not answered."""
+    documents: set[DocumentKey] = field(default_factory=set)
 
 
 class PendingDocuments:
-    """Everything that waits at one owner. A function of the messages it was told of; saved with `flush`."""
+    """All pending documents of an owner. A function of the messages received; saved with `flush`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._joins: dict[BatchId, _Join] = {}
+        self._batches: dict[BatchId, _PendingBatch] = {}
         self._batches_of: dict[DocumentKey, set[BatchId]] = {}
-        self._waiting_with: dict[int, set[DocumentKey]] = {}
-        self._near = CandidateStore(store)
-        self._asked: dict[DocumentKey, set[int]] = {}
+        self._with_fingerprint: dict[int, set[DocumentKey]] = {}
+        self._candidates = CandidateStore(store)
+        self._awaiting_evidence: dict[DocumentKey, set[int]] = {}
         self._changed: set[BatchId | DocumentKey] = set()
         self._stored: set[BatchId | DocumentKey] = set()
-        """What the store has. Most come and go between two saves, and need not be removed from it."""
+        """Entries in the store. Most entries come and go between two saves and need no deletion there."""
         self._load()
 
     def __len__(self) -> int:
-        """Documents that wait."""
-        return len(self._batches_of) + len(self._asked)
+        """Return the number of pending documents."""
+        return len(self._batches_of) + len(self._awaiting_evidence)
 
     @property
     def batches(self) -> int:
-        """Batches that are not complete."""
-        return len(self._joins)
+        """Number of incomplete batches."""
+        return len(self._batches)
 
-    def oldest(self) -> int | None:
-        """The timestamp of the page that waits longest, by when it came to wait. Canaries have none to tell."""
-        longest = [
-            next((each.document.timestamp for each in waiting if not each.document.is_canary), None)
-            for waiting in (self._batches_of, self._asked)
+    def oldest_timestamp(self) -> int | None:
+        """Return the timestamp of the page that has been pending longest; None without pages. Ignores canaries."""
+        # Dictionaries keep the order of insertion: the first page of each has been pending longest.
+        oldest = [
+            next((each.document.timestamp for each in pending if not each.document.is_canary), None)
+            for pending in (self._batches_of, self._awaiting_evidence)
         ]
-        return min((timestamp for timestamp in longest if timestamp is not None), default=None)
+        return min((timestamp for timestamp in oldest if timestamp is not None), default=None)
 
-    def add(self, batch: BatchId, expected: Sequence[int], waiting: DocumentKey) -> None:
-        """A document waits for these shard partitions to answer for this batch; unless it already asks for evidence."""
-        if waiting in self._asked:
+    def add(self, batch: BatchId, expected: Sequence[int], key: DocumentKey) -> None:
+        """Make a document wait for these shard partitions to answer a batch, unless it waits for evidence already."""
+        if key in self._awaiting_evidence:
             return
-        join = self._joins.get(batch)
-        if join is None:
-            join = self._joins[batch] = _Join(set(expected))
-        join.waiting.add(waiting)
-        self._batches_of.setdefault(waiting, set()).add(batch)
-        self._waiting_with.setdefault(waiting.fingerprint, set()).add(waiting)
+        pending = self._batches.get(batch)
+        if pending is None:
+            pending = self._batches[batch] = _PendingBatch(set(expected))
+        pending.documents.add(key)
+        self._batches_of.setdefault(key, set()).add(batch)
+        self._with_fingerprint.setdefault(key.fingerprint, set()).add(key)
         self._changed.add(batch)
 
-    def answered(self, answers: Answers, table: int) -> list[tuple[DocumentKey, dict[int, int]]]:
-        """Note what a shard said; return the documents whose batch is now complete, with all that was found near each.
+    def on_answers(self, answers: Answers, table: int) -> list[tuple[DocumentKey, Candidates]]:
+        """Record the answers of a shard of `table`; return the documents of completed batches with their candidates.
 
-        They no longer wait for answers.
+        The returned documents are no longer pending.
         """
         pairs = zip(answers.query.tolist(), answers.found.tolist(), strict=True)
-        self._near.note(pairs, 1 << table, self._waiting_with)
-        complete: list[tuple[DocumentKey, dict[int, int]]] = []
+        self._candidates.add(pairs, found_by_table(table), self._with_fingerprint)
+        complete: list[tuple[DocumentKey, Candidates]] = []
         for batch in answers.batches:
-            join = self._joins.get(batch)
-            if join is None:
+            pending = self._batches.get(batch)
+            if pending is None:
                 continue
-            join.missing.discard(answers.partition)
+            pending.missing.discard(answers.partition)
             self._changed.add(batch)
-            if not join.missing:
-                # In the order of all pages, so that what follows does not depend on how a set happens to be laid out.
-                ready = sorted(join.waiting, key=lambda each: each.document)
-                complete += [(each, self._near.of(each.fingerprint)) for each in ready]
+            if not pending.missing:
+                # Sorted by document, because the order of a set is not deterministic.
+                ready = sorted(pending.documents, key=lambda each: each.document)
+                complete += [(each, self._candidates.get(each.fingerprint)) for each in ready]
                 for each in ready:
-                    self.leave(each)
-        self._near.trim()
+                    self.remove(each)
+        self._candidates.spill()
         return complete
 
-    def ask(self, waiting: DocumentKey, candidates: Iterable[int]) -> None:
-        """From now on the document waits for evidence about these fingerprints."""
-        self._asked[waiting] = set(candidates)
-        self._changed.add(waiting)
+    def await_evidence(self, key: DocumentKey, candidates: Iterable[int]) -> None:
+        """Make a document wait for evidence about these candidates."""
+        self._awaiting_evidence[key] = set(candidates)
+        self._changed.add(key)
 
-    def heard(self, waiting: DocumentKey, candidates: Iterable[int]) -> bool:
-        """Evidence about some candidates has come; whether it was the last that was missing."""
-        asked = self._asked.get(waiting)
-        if asked is None:
+    def on_evidence(self, key: DocumentKey, candidates: Iterable[int]) -> bool:
+        """Record that evidence about these candidates arrived; return whether it was the last that was missing."""
+        missing = self._awaiting_evidence.get(key)
+        if missing is None:
             return False
-        asked.difference_update(candidates)
-        self._changed.add(waiting)
-        if asked:
+        missing.difference_update(candidates)
+        self._changed.add(key)
+        if missing:
             return False
-        del self._asked[waiting]
+        del self._awaiting_evidence[key]
         return True
 
-    def leave(self, waiting: DocumentKey) -> None:
-        """The document is settled, or goes on to ask: it waits in no batch any more."""
-        for batch in self._batches_of.pop(waiting, ()):
-            join = self._joins[batch]
-            join.waiting.discard(waiting)
+    def remove(self, key: DocumentKey) -> None:
+        """Remove a document from all batches, and from those that wait for evidence."""
+        for batch in self._batches_of.pop(key, ()):
+            pending = self._batches[batch]
+            pending.documents.discard(key)
             self._changed.add(batch)
-            if not join.waiting:
-                del self._joins[batch]
-        together = self._waiting_with.get(waiting.fingerprint)
-        if together is not None:
-            together.discard(waiting)
-            if not together:
-                del self._waiting_with[waiting.fingerprint]
-                self._near.drop(waiting.fingerprint)
-        if self._asked.pop(waiting, None) is not None:
-            self._changed.add(waiting)
+            if not pending.documents:
+                del self._batches[batch]
+        same_fingerprint = self._with_fingerprint.get(key.fingerprint)
+        if same_fingerprint is not None:
+            same_fingerprint.discard(key)
+            if not same_fingerprint:
+                del self._with_fingerprint[key.fingerprint]
+                self._candidates.remove(key.fingerprint)
+        if self._awaiting_evidence.pop(key, None) is not None:
+            self._changed.add(key)
 
     def flush(self) -> None:
-        """Write what changed into the store, to be saved with it."""
-        self._near.flush()
+        """Write changes to the store; they are durable when the store is saved."""
+        self._candidates.flush()
         for changed in self._changed:
             value: Any
             match changed:
                 case BatchId():
-                    key, join = b"J" + _BATCH.pack(*changed), self._joins.get(changed)
-                    value = None if join is None else [sorted(join.missing), [_flat(each) for each in join.waiting]]
+                    key, batch = b"J" + _BATCH.pack(*changed), self._batches.get(changed)
+                    value = (
+                        None if batch is None else [sorted(batch.missing), [_flat(each) for each in batch.documents]]
+                    )
                 case DocumentKey():
-                    key = b"Q" + _PLACE.pack(*_flat(changed))
-                    value = sorted(self._asked[changed]) if changed in self._asked else None
+                    key = b"Q" + pack_key(*changed)
+                    missing = self._awaiting_evidence.get(changed)
+                    value = None if missing is None else sorted(missing)
             if value is not None:
                 self._store.put(key, msgpack.packb(value))
                 self._stored.add(changed)
@@ -164,18 +164,14 @@ class PendingDocuments:
             batch = BatchId(*_BATCH.unpack(key[1:]))
             missing, rows = msgpack.unpackb(packed)
             self._stored.add(batch)
-            for row in rows:
-                self.add(batch, missing, _waiting(row))
+            for fingerprint, *document in rows:
+                self.add(batch, missing, DocumentKey(fingerprint, DocumentId(*document)))
         for key, packed in self._store.scan(b"Q"):
-            waiting = _waiting(_PLACE.unpack(key[1:]))
-            self._asked[waiting] = set(msgpack.unpackb(packed))
-            self._stored.add(waiting)
+            document_key = unpack_key(key[1:])
+            self._awaiting_evidence[document_key] = set(msgpack.unpackb(packed))
+            self._stored.add(document_key)
         self._changed.clear()
 
 
-def _flat(waiting: DocumentKey) -> tuple[int, ...]:
-    return (waiting.fingerprint, *waiting.document)
-
-
-def _waiting(row: Sequence[int]) -> DocumentKey:
-    return DocumentKey(row[0], DocumentId(*row[1:]))
+def _flat(key: DocumentKey) -> tuple[int, ...]:
+    return (key.fingerprint, *key.document)

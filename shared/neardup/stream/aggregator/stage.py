@@ -1,17 +1,17 @@
-"""The aggregator: owns fingerprints and tells the crawler about each page.
+"""The aggregator: owns fingerprints, and emits the verdict on each of their documents.
 
-A document is registered, waits for the shards' answers, then for the evidence of the owners of what they found, and is
-settled: unique, or a duplicate of an earlier document. Settled is not the end: evidence that comes later, about a page
-that came late but stands earlier in the order, makes a unique page a duplicate, and its verdict is revised. The other
-way round never happens, so a page has at most two verdicts.
+A document is registered, waits for the answers of shards, then for the evidence of the owners of its candidates, and is
+settled: unique, or a duplicate of an earlier document. A page that arrives late can still be earlier in the order of
+all pages. Evidence about such a page turns a settled unique page into a duplicate and revises its verdict. The opposite
+never happens, so a page has at most two verdicts.
 
-Everything here is a function of the inbox up to an offset; `owner.py` holds the rules, this module the messages.
+The state is a function of the inbox up to an offset. `owner.py` contains the rules, this module the messages.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 from neardup import metrics
 from neardup.errors import StateError
@@ -19,41 +19,28 @@ from neardup.index.plan.plan import Plan
 from neardup.index.plan.routing import Routing
 from neardup.log import Output, Record
 from neardup.matching.rule import Thresholds
-from neardup.messages import wire
-from neardup.messages.answers import Answers, read_answers
-from neardup.messages.fields import require_plan
+from neardup.messages.answers import Answers
 from neardup.messages.forgotten import write_forgotten
-from neardup.messages.orders import Expire, Forget, read_order
-from neardup.messages.questions import (
-    Evidence,
-    Question,
-    read_evidence,
-    read_questions,
-    write_evidence,
-    write_questions,
-)
-from neardup.messages.registrations import Registrations, read_registrations, read_skipped
-from neardup.messages.seeds import RETIRED, Entry, SeedEntries, read_seed_entries, stop_at_retired
+from neardup.messages.formats import MessageContext
+from neardup.messages.orders import Expire, Forget
+from neardup.messages.questions import EvidenceBatch, Questions, write_evidence, write_questions
+from neardup.messages.registrations import Registrations, SkippedPages
+from neardup.messages.registry import INBOX, InboxMessage
+from neardup.messages.seeds import Entry, SeedEntries
 from neardup.messages.settled import write_documents
 from neardup.messages.topics import Topics
 from neardup.monitoring.recall import Recall
 from neardup.runtime.stage import Stage, Waves, decoded
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions
-from neardup.stream.aggregator.canaries import Canaries
-from neardup.stream.aggregator.directory import Directory, check_entry
+from neardup.stream.aggregator.canaries import PendingCanaries
+from neardup.stream.aggregator.directory import Directory, check_seed
 from neardup.stream.aggregator.owner import Outbox, Owner
 from neardup.stream.aggregator.pending import PendingDocuments
-from neardup.stream.aggregator.store import VERSION as LAYOUT
 from neardup.stream.aggregator.store import Store
 from neardup.stream.aggregator.verdict_writer import VerdictWriter
-from neardup.types import Kind, SkippedPage
+from neardup.types import Kind
 
-KINDS: Final = ("registrations", "skipped", "answers", "questions", "evidence", "control", "seed-entries", RETIRED)
-"""What an inbox carries."""
-
-PLANLESS: Final = ("skipped", "control", RETIRED)
-"""Those that mean the same under every plan."""
 _GAUGES: Final = (
     metrics.PENDING_DOCUMENTS,
     metrics.PENDING_BATCHES,
@@ -61,32 +48,30 @@ _GAUGES: Final = (
     metrics.DIRECTORY_DOCUMENTS,
     metrics.OWNER_CACHE_BYTES,
 )
-Message = (
-    Registrations
-    | list[SkippedPage]
-    | Answers
-    | tuple[int, list[Question]]
-    | list[Evidence]
-    | Forget
-    | Expire
-    | SeedEntries
-)
 
 
 class Aggregator(Stage):
-    """One owner: its directory, its joins, and the messages in and out."""
+    """One owner: its directory, its pending documents, and its messages in and out."""
 
     name = "aggregator"
 
     def __init__(
         self, *, settings: Settings, plan: Plan, partition: int, identity: str, clock: Callable[[], float]
     ) -> None:
+        """`identity` names the partition in the store; `clock` returns the time in seconds, for latencies only."""
         self._settings = settings
         self._topics = Topics.under(settings.prefix, settings.generation)
         self._plan = plan
-        self._choices = SignatureOptions.of(settings)
+        self._signature = SignatureOptions.of(settings)
         self._routing = Routing(plan)
-        self._telling = VerdictWriter(
+        self._context = MessageContext(
+            plan=plan.digest,
+            generation=settings.generation,
+            partitions=plan.partitions,
+            owners=settings.owners,
+            mips=self._signature.m,
+        )
+        self._verdict_writer = VerdictWriter(
             self._topics, settings.verdict_format, plan.signature_version, self._routing.names
         )
         self._partition = partition
@@ -98,20 +83,20 @@ class Aggregator(Stage):
         self._next = 0
 
     @property
-    def waiting(self) -> int:
-        """Documents that are not settled yet."""
-        return len(self._owner.joins)
+    def pending(self) -> int:
+        """Number of documents that are not settled."""
+        return len(self._owner.pending)
 
-    def entries(self) -> Iterator[tuple[int, Entry]]:
-        """(fingerprint, entry) of all that the owner knows, as seeds of other owners; what waits is not among it."""
+    def seed_entries(self) -> Iterator[tuple[int, Entry]]:
+        """Yield (fingerprint, entry) of the whole directory, as seeds of other owners. Nothing may be pending."""
         self._owner.directory.flush()
         return self._owner.directory.entries()
 
     def open(self, directory: Path) -> int | None:
-        """Where the store says."""
+        """Open the store; return the offset of its last checkpoint."""
         self._store = Store(directory, self._identity)
         try:
-            self._owner = self._loaded()
+            self._owner = self._load_owner()
             self._next = self._store.offset
         except StateError:
             self._store.close()
@@ -121,46 +106,46 @@ class Aggregator(Stage):
         self._measure_cache()
         return self._next
 
-    def _loaded(self) -> Owner:
+    def _load_owner(self) -> Owner:
         return Owner(
             Directory(self._store),
             PendingDocuments(self._store),
-            Canaries(self._store),
+            PendingCanaries(self._store),
             number=self._partition,
             owners=self._settings.owners,
             k=self._plan.k,
             tables=len(self._plan.tables),
-            bands=self._choices.bands if self._plan.bands else None,
+            bands=self._signature.bands if self._plan.bands else None,
             thresholds=Thresholds.of(self._settings),
             most_variants=self._settings.variants,
             most_candidates=self._settings.candidates,
         )
 
     def process(self, records: Sequence[Record]) -> Waves:
-        """One wave: verdicts, documents for re-clustering, questions to other owners and evidence for them."""
+        """Return one wave: verdicts, documents for the offline pass, and questions and evidence for other owners."""
         messages, rejected = decoded(records, self._read)
         outbox = Outbox()
         for _, message in messages:
-            self._take(message, outbox)
-            self._owner.directory.trim()
+            self._handle(message, outbox)
+            self._owner.directory.evict()
         self._owner.directory.flush_settled()
         self._next = records[-1].offset + 1
-        self._measure(outbox)
+        self._update_metrics(outbox)
         return Waves([self._outputs(outbox)], rejected)
 
     @property
     def is_full(self) -> bool:
-        """RocksDB lets nobody else in this process work while it writes, so it is given little at a time."""
+        """True when enough is unsaved for a checkpoint. Writes of RocksDB block the process, so they are kept small."""
         return self._store.unsaved_bytes >= self._settings.checkpoint_bytes
 
     def checkpoint(self) -> int:
-        """Directory, joins, canaries and offset, in one write."""
+        """Save the directory, pending documents, canaries and the offset in one write."""
         return self.freeze()()
 
     def freeze(self) -> Callable[[], int]:
-        """The same, and only the packing of it here."""
+        """Pack the changes for a checkpoint; the returned function writes them."""
         self._owner.directory.flush()
-        self._owner.joins.flush()
+        self._owner.pending.flush()
         self._owner.canaries.flush()
         self._measure_cache()
         offset, write = self._next, self._store.freeze(self._next)
@@ -172,57 +157,43 @@ class Aggregator(Stage):
         return save
 
     def close(self) -> None:
-        """Release the store."""
+        """Close the store, and withdraw the gauges of this partition."""
         self._store.close()
         self._recall.close()
         metrics.withdraw((str(self._partition),), *_GAUGES)
 
-    def _read(self, record: Record) -> Message:
-        kind, body = wire.decode_any(record.value, KINDS)
-        if kind not in PLANLESS:
-            require_plan(body, self._plan.digest)
-        match kind:
-            case "registrations":
-                return read_registrations(body, self._plan.partitions, self._choices.m)
-            case "skipped":
-                return read_skipped(body)
-            case "answers":
-                return read_answers(body, self._plan.partitions)
-            case "questions":
-                return read_questions(body, self._settings.owners, self._choices.m)
-            case "evidence":
-                return read_evidence(body)
-            case "seed-entries":
-                return read_seed_entries(body, LAYOUT, lambda entry: check_entry(entry, self._choices.m))
-            case "retired":
-                stop_at_retired(body, self._settings.generation)
-        return read_order(body)
+    def _read(self, record: Record) -> InboxMessage:
+        message = INBOX.read(record.value, self._context)
+        if isinstance(message, SeedEntries):
+            check_seed(message, self._context.mips)
+        return message
 
-    def _take(self, message: Message, outbox: Outbox) -> None:
+    def _handle(self, message: InboxMessage, outbox: Outbox) -> None:
         match message:
-            case Registrations(batch, expected, documents):
-                for document in documents:
-                    self._owner.register(document, batch, expected, outbox)
+            case Registrations():
+                for document in message.documents:
+                    self._owner.register(document, message.batch, message.expected, outbox)
             case Answers():
-                self._owner.answered(message, self._routing.table_number(message.partition), outbox)
-            case (int(asker), list(questions)):
-                for question in questions:
-                    self._owner.asked(question, asker, outbox)
-            case SeedEntries(entries):
-                self._owner.directory.restore(entries)
-            case Forget(url):
-                self._owner.forget(url, outbox)
-            case Expire(before):
-                self._owner.expire(before, outbox)
-            case list():
-                for each in message:
-                    if isinstance(each, SkippedPage):
-                        outbox.skipped.append(each)
-                    else:
-                        self._owner.heard(each, outbox)
+                self._owner.on_answers(message, self._routing.table_number(message.partition), outbox)
+            case Questions():
+                for question in message.questions:
+                    self._owner.on_question(question, message.asker, outbox)
+            case EvidenceBatch():
+                for evidence in message.evidence:
+                    self._owner.on_evidence(evidence, outbox)
+            case SkippedPages():
+                outbox.skipped += message.pages
+            case Forget():
+                self._owner.forget(message.url, outbox)
+            case Expire():
+                self._owner.expire(message.before, outbox)
+            case SeedEntries():
+                self._owner.directory.restore(message.entries)
+            case _:
+                assert_never(message)
 
     def _outputs(self, outbox: Outbox) -> list[Output]:
-        outputs = self._telling.outputs(outbox, self._clock() * 1000)
+        outputs = self._verdict_writer.write(outbox, self._clock() * 1000)
         inbox, plan = self._topics.inbox, self._plan.digest
         for owner, questions in sorted(outbox.questions.items()):
             outputs += [
@@ -235,21 +206,21 @@ class Aggregator(Stage):
         outputs += [Output(self._topics.documents, None, None, value) for value in chain(batches, forgotten)]
         return outputs
 
-    def _measure(self, outbox: Outbox) -> None:
-        for told in outbox.canaries:
-            self._recall.check(told.kind is Kind.DUPLICATE)
+    def _update_metrics(self, outbox: Outbox) -> None:
+        for verdict in outbox.canary_verdicts:
+            self._recall.check(verdict.kind is Kind.DUPLICATE)
         metrics.CANDIDATES.inc(outbox.candidates)
-        metrics.PAGE_BYTES.inc(sum(told.document.size for told in outbox.told if told.revision == 0))
+        metrics.PAGE_BYTES.inc(sum(each.document.size for each in outbox.verdicts if each.revision == 0))
         # A page becomes a duplicate at most once.
-        metrics.DUPLICATE_BYTES.inc(sum(told.document.size for told in outbox.told if told.kind is Kind.DUPLICATE))
+        metrics.DUPLICATE_BYTES.inc(sum(each.document.size for each in outbox.verdicts if each.kind is Kind.DUPLICATE))
         self._measure_state()
 
     def _measure_state(self) -> None:
-        joins, partition = self._owner.joins, str(self._partition)
-        metrics.PENDING_DOCUMENTS.labels(partition).set(len(joins))
-        metrics.PENDING_BATCHES.labels(partition).set(joins.batches)
+        pending, partition = self._owner.pending, str(self._partition)
+        metrics.PENDING_DOCUMENTS.labels(partition).set(len(pending))
+        metrics.PENDING_BATCHES.labels(partition).set(pending.batches)
         metrics.DIRECTORY_DOCUMENTS.labels(partition).set(self._owner.directory.documents)
-        oldest = joins.oldest()
+        oldest = pending.oldest_timestamp()
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
 
     def _measure_cache(self) -> None:

@@ -1,9 +1,8 @@
-"""An owner's store: bytes on disk, with the offset of the log that they belong to.
+"""An owner's store: keys and values in RocksDB, with the offset of the log that they correspond to.
 
-RocksDB under the state directory. Changes are kept in memory until they are saved, with the offset, in one atomic,
-synced batch: after any crash, data and offset belong together. They may be frozen first, and be written by another
-thread while new ones are made. The first entry names layout version and partition; opening anything else is an error
-that says so.
+Changes stay in memory until they are saved together with the offset, in one atomic, synced batch. After any crash, data
+and offset are consistent. Changes can be frozen first, and be written by another thread while new changes are made. The
+first entry names the layout version and the partition; a store of another version or partition is refused.
 """
 
 import errno
@@ -21,14 +20,14 @@ VERSION: Final = 2
 
 WRITE_BUFFER_BYTES: Final = 16 * 2**20
 WRITE_BUFFERS: Final = 2
-"""One fills while the other is written out."""
+"""One is filled while the other is flushed."""
 READ_CACHE_BYTES: Final = 16 * 2**20
-_MERGED_BYTES_A_SECOND: Final = 64 * 2**20
-"""What RocksDB writes when it merges files: ten times what an owner of 4000 pages a second has to save, and slow enough
-that a merge of some hundred megabytes takes a fifth of a processor for a while, not all of it at once."""
-_MERGE_STEP_US: Final = 100_000
-_FLUSHES_FIRST: Final = 10
-"""To one turn of merging: what is written out of memory must not wait for it."""
+_COMPACTION_BYTES_PER_SECOND: Final = 64 * 2**20
+"""Rate limit of RocksDB's flushes and compactions: ten times what an owner of 4,000 pages per second saves, and low
+enough that a compaction of some hundred megabytes uses a fifth of a core for a while instead of a whole core."""
+_RATE_LIMIT_PERIOD_US: Final = 100_000
+_FAIRNESS: Final = 10
+"""A compaction goes before a flush once in this number of requests, so that flushes hardly wait for compactions."""
 
 _IDENTITY: Final = b"\x00identity"
 _OFFSET: Final = b"\x00offset"
@@ -36,9 +35,10 @@ _MEMORY: Final = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage", "r
 
 
 class Store:
-    """Bytes to bytes. Keys must not start with a zero byte. One thread at a time, but for what `freeze` returned.
+    """A map of bytes to bytes. Keys must not start with a zero byte.
 
-    Everything may block and raise StateError: what RocksDB finds altered is never taken for missing.
+    Not thread-safe, except for the function that `freeze` returns. Every method may block and may raise StateError; an
+    altered block is always an error, never a missing key.
     """
 
     def __init__(self, path: Path, partition: str) -> None:
@@ -47,7 +47,7 @@ class Store:
         try:
             self._db = Rdict(str(path / "store"), _options())
         except Exception as error:  # rocksdict raises a bare Exception for everything
-            if _is_of_the_disk(error):
+            if _is_disk_error(error):
                 raise self._unavailable(error) from error
             raise CorruptState(
                 f"{path}: RocksDB cannot open it: {error}. If another worker uses the directory, give each its own "
@@ -55,9 +55,9 @@ class Store:
             ) from error
         self._changes: dict[bytes, bytes | None] = {}
         self._frozen: dict[bytes, bytes | None] = {}
-        """Changes that are on their way to the disk: older than `_changes`, newer than what is there."""
+        """Changes that are being written: older than `_changes`, newer than the values on disk."""
         self.unsaved_bytes = 0
-        """About what the changes since the last `freeze` take; one that is changed twice counts twice."""
+        """Approximate size of the changes since the last `freeze`. A key that is changed twice counts twice."""
         expected = f"neardup store {VERSION} {partition}".encode()
         try:
             got = self._read(_IDENTITY)
@@ -75,34 +75,34 @@ class Store:
 
     @property
     def offset(self) -> int:
-        """The offset up to which the saved state knows the log."""
+        """The offset of the first record that is not part of the saved state."""
         raw = self._read(_OFFSET)
         return 0 if raw is None else int(struct.unpack("<q", raw)[0])
 
     @property
     def cached_bytes(self) -> int:
-        """Memory of RocksDB: what it has still to write out, and blocks, filters and indexes that it has read."""
+        """Memory of RocksDB: memtables, cached blocks, filters and indexes."""
         return sum(int(self._db.property_int_value(name) or 0) for name in _MEMORY)
 
     def get(self, key: bytes) -> bytes | None:
-        """The newest value, saved or not."""
+        """Return the newest value, saved or not; None if there is none."""
         for changes in (self._changes, self._frozen):
             if key in changes:
                 return changes[key]
         return self._read(key)
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a value; durable when it is saved."""
+        """Set a value; durable after the next save."""
         self._changes[key] = value
         self.unsaved_bytes += len(key) + len(value)
 
     def delete(self, key: bytes) -> None:
-        """Remove a value, if there is one; durable when that is saved."""
+        """Remove a value, if there is one; durable after the next save."""
         self._changes[key] = None
         self.unsaved_bytes += len(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys that start with `prefix` and their newest values, in no order. Changes made meanwhile are missed."""
+        """Yield keys that start with `prefix` and their newest values, in any order. Misses changes made meanwhile."""
         both = (self._frozen, self._changes)
         changed = {key: value for some in both for key, value in some.items() if key.startswith(prefix)}
         for key, value in self._saved_from(prefix):
@@ -119,11 +119,11 @@ class Store:
         self.freeze(offset)()
 
     def freeze(self, offset: int) -> Callable[[], None]:
-        """The changes so far; what is returned makes them and the offset durable together.
+        """Take the changes so far; the returned function makes them and the offset durable together.
 
-        It is called at most once, and before the next `freeze`; in another thread, if need be.
+        Call the returned function at most once, before the next `freeze`. Another thread may call it.
         """
-        # What was frozen before and not saved is part of it.
+        # Changes that were frozen before but not saved are included.
         frozen = self._frozen | self._changes
         self._frozen, self._changes, self.unsaved_bytes = frozen, {}, 0
         return lambda: self._save(frozen, offset)
@@ -138,7 +138,7 @@ class Store:
         batch.put(_OFFSET, struct.pack("<q", offset))
         try:
             self._db.write(batch, WriteOptions())
-            # Apart from the write, which lets no other thread work: this one waits for the disk, and does.
+            # A call of its own, because it waits for the disk and releases the GIL. The write holds the GIL.
             self._db.flush_wal(True)
         except Exception as error:
             raise self._unavailable(error) from error
@@ -157,7 +157,7 @@ class Store:
             raise self._altered(error) from error
 
     def _saved_from(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Not by the iterator of `items`, which ends at the first altered block as if there were no more."""
+        """Yield saved entries from a key on. (The iterator of `items` ends silently at an altered block.)"""
         found = self._db.iter()
         found.seek(first)
         while found.valid():
@@ -166,7 +166,7 @@ class Store:
         try:
             found.status()
         except Exception as error:
-            del found  # it keeps the files open, and this frame lives as long as the error does
+            del found  # the iterator keeps the files open, and this frame lives as long as the error
             raise self._altered(error) from error
 
     def _altered(self, error: Exception) -> CorruptState:
@@ -175,12 +175,12 @@ class Store:
     def _unavailable(self, error: Exception) -> StateUnavailable:
         return StateUnavailable(
             f"{self._path}: expected to write the state, got: {error}; free some space or make it writable, and start "
-            "again: it goes on from the last checkpoint"
+            "again: the worker resumes from the last checkpoint"
         )
 
 
 def peek(path: Path, key: bytes) -> bytes | None:
-    """A saved value of a store that a worker may have open. Raises CorruptState."""
+    """Return a saved value of a store that a worker may have open. Raises CorruptState."""
     try:
         db = Rdict(str(path / "store"), _options(), access_type=AccessType.read_only())
     except Exception as error:
@@ -192,20 +192,22 @@ def peek(path: Path, key: bytes) -> bytes | None:
         db.close()
 
 
-def _is_of_the_disk(error: Exception) -> bool:
-    said = str(error)
-    return any(os.strerror(code) in said for code in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO))
+def _is_disk_error(error: Exception) -> bool:
+    message = str(error)
+    return any(
+        os.strerror(code) in message for code in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)
+    )
 
 
 def _options() -> Options:
     options = Options(raw_mode=True)
     tables = BlockBasedOptions()
-    # Most lookups are for fingerprints never seen before: a Bloom filter answers them from memory.
+    # Most lookups are for new fingerprints: a Bloom filter answers them from memory.
     tables.set_bloom_filter(10, False)
-    # A worker has a store for each of its owners: what is kept in memory counts as often.
+    # One cache per store: a worker needs this memory once per owner.
     tables.set_block_cache(Cache(READ_CACHE_BYTES))
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
     options.set_max_write_buffer_number(WRITE_BUFFERS)
     options.set_block_based_table_factory(tables)
-    options.set_ratelimiter(_MERGED_BYTES_A_SECOND, _MERGE_STEP_US, _FLUSHES_FIRST)
+    options.set_ratelimiter(_COMPACTION_BYTES_PER_SECOND, _RATE_LIMIT_PERIOD_US, _FAIRNESS)
     return options

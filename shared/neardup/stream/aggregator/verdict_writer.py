@@ -1,26 +1,27 @@
-"""What an owner has to say about pages, as verdicts: to the crawler, and those of canaries to who watches.
+"""Writer of verdicts: those on pages go to the verdicts topic, those on canaries to the canaries topic.
 
-A verdict is written from its fields: there is one for every page, and an object would cost more than what it says.
+Verdicts are built as dictionaries of fields, because there is one per page (see `messages.verdicts`).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from neardup import metrics
 from neardup.log import Output
+from neardup.matching.found_by import FoundBy
 from neardup.matching.match import Match
 from neardup.messages.topics import Topics
-from neardup.messages.verdicts import write_fields
+from neardup.messages.verdicts import MatchFields, VerdictFields, write_fields
 from neardup.stream.aggregator.owner import Outbox, SettledVerdict
 from neardup.types import DocumentId, Kind, SkippedPage
 
 SAME_FINGERPRINT: Final = "fingerprint"
-"""What found a page that no table had to find: its owner has another with the same fingerprint."""
-_NAMED: Final = 1 << 12
-"""Sets of tables whose names are kept; every subset of them can occur."""
-_NO_MATCH: Final[dict[str, Any]] = {
+"""Value of `found_by` for a page that no table found: its owner has another page with the same fingerprint."""
+_CACHED_NAMES: Final = 1 << 12
+"""Number of sets of tables whose names are cached; every subset of the tables can occur."""
+_NO_MATCH: Final[MatchFields] = {
     "duplicate_of": None,
     "relation": None,
     "same_url": False,
@@ -30,52 +31,58 @@ _NO_MATCH: Final[dict[str, Any]] = {
     "found_by": (),
     "first_of_group": None,
 }
-_Fields = dict[str, Any]
-"""Of a `Verdict`, in their order."""
 
 
 class VerdictWriter:
-    """`names` has the tables of a mask. Counts the verdicts on pages in the metrics."""
+    """Encodes the verdicts of one owner, and counts the verdicts on pages in the metrics.
+
+    `names` returns the names of the tables and bands that found a page.
+    """
 
     def __init__(
-        self, topics: Topics, form: str, signature_version: str, names: Callable[[int], tuple[str, ...]]
+        self, topics: Topics, form: str, signature_version: str, names: Callable[[FoundBy], tuple[str, ...]]
     ) -> None:
         self._topics = topics
         self._form = form
         self._signature_version = signature_version
-        self._names = lru_cache(_NAMED)(names)
+        self._names = lru_cache(_CACHED_NAMES)(names)
 
-    def outputs(self, outbox: Outbox, now: float) -> list[Output]:
-        """The verdicts on what was skipped or settled; `now` in milliseconds, as the timestamps of pages."""
+    def write(self, outbox: Outbox, now: float) -> list[Output]:
+        """Return the verdicts of an outbox; `now` is in milliseconds, like the timestamps of pages."""
         pages = [page for page in outbox.skipped if not page.id.is_canary]
-        verdicts = self._verdicts(pages, outbox.told, now)
+        verdicts = self._fields(pages, outbox.verdicts, now)
         _count(verdicts)
         canaries = [page for page in outbox.skipped if page.id.is_canary]
-        return self._written(self._topics.verdicts, verdicts) + self._written(
-            self._topics.canaries, self._verdicts(canaries, outbox.canaries, now)
+        return self._outputs(self._topics.verdicts, verdicts) + self._outputs(
+            self._topics.canaries, self._fields(canaries, outbox.canary_verdicts, now)
         )
 
-    def _verdicts(self, skipped: Iterable[SkippedPage], told: Iterable[SettledVerdict], now: float) -> list[_Fields]:
-        return [*(self._of_skipped(page, now) for page in skipped), *(self._of_settled(each, now) for each in told)]
+    def _fields(
+        self, skipped: Iterable[SkippedPage], settled: Iterable[SettledVerdict], now: float
+    ) -> list[VerdictFields]:
+        return [
+            *(self._fields_of_skipped(page, now) for page in skipped),
+            *(self._fields_of_settled(each, now) for each in settled),
+        ]
 
-    def _written(self, topic: str, verdicts: Sequence[_Fields]) -> list[Output]:
+    def _outputs(self, topic: str, verdicts: Sequence[VerdictFields]) -> list[Output]:
         return [Output(topic, None, verdict["url"].encode(), write_fields(verdict, self._form)) for verdict in verdicts]
 
-    def _of_settled(self, told: SettledVerdict, now: float) -> _Fields:
-        document, match = told.document, told.match
+    def _fields_of_settled(self, settled: SettledVerdict, now: float) -> VerdictFields:
+        document, match = settled.document, settled.match
         return {
             "url": document.url,
             "document": str(document.id),
             "fetched_at": document.fetched_at,
-            "verdict": told.kind,
-            "revision": told.revision,
-            **(_NO_MATCH if match is None else self._about(match, document.url)),
+            "verdict": settled.kind,
+            "revision": settled.revision,
+            **(_NO_MATCH if match is None else self._fields_of_match(match, document.url)),
             "reason": document.note,
             "signature_version": self._signature_version,
             "latency_ms": _latency(document.id, now),
         }
 
-    def _about(self, match: Match, url: str) -> _Fields:
+    def _fields_of_match(self, match: Match, url: str) -> MatchFields:
         return {
             "duplicate_of": {"url": match.url, "document": str(match.id)},
             "relation": match.relation,
@@ -87,7 +94,7 @@ class VerdictWriter:
             "first_of_group": {"url": match.group_url, "document": str(match.group)},
         }
 
-    def _of_skipped(self, page: SkippedPage, now: float) -> _Fields:
+    def _fields_of_skipped(self, page: SkippedPage, now: float) -> VerdictFields:
         return {
             "url": page.url,
             "document": str(page.id),
@@ -105,7 +112,7 @@ def _latency(document: DocumentId, now: float) -> float | None:
     return None if document.is_canary else round(now - document.timestamp, 3)
 
 
-def _count(verdicts: Sequence[_Fields]) -> None:
+def _count(verdicts: Sequence[VerdictFields]) -> None:
     for (kind, relation), count in Counter((each["verdict"], each["relation"]) for each in verdicts).items():
         metrics.VERDICTS.labels(kind, relation or "none").inc(count)
     for each in verdicts:

@@ -1,9 +1,8 @@
-"""The canary service: plants near-copies of recent pages among the pages, to see whether the stream finds them.
+"""The canary service: plants near-copies of recent pages among the pages, to measure recall.
 
-A canary goes to the partition of the page it was made of, behind it: so whoever reads the partition in order has
-registered the page and probed for it before, and a canary that is not found was missed and did not come too early.
-What becomes of canaries is in `stream/aggregator/canaries.py`. This service keeps nothing: one that starts anew plants
-others.
+A canary is produced to the partition of its original page. By the time a featurizer reads the canary, it has already
+processed the original, so a canary that is not found is a real miss. Owners keep canaries apart from pages (see
+`stream/aggregator/canaries.py`). The service has no state: after a restart it plants other canaries.
 """
 
 import random
@@ -20,58 +19,59 @@ from neardup.messages.pages import CANARY_HEADER, canary_note, document_id, read
 from neardup.monitoring.near_copy import NearCopies
 from neardup.runtime.stage import Stage, Waves
 
-_PLACES: Final = 16
-"""Chosen pages that wait to be planted. With one in a thousand chosen, a page waits for 16,000 others on average."""
-_PLACE: Final = struct.Struct(">qqq")
+_SLOTS: Final = 16
+"""Chosen pages that wait in memory. At a share of 1/1000, a page waits for 16,000 other pages on average."""
+_ORIGIN: Final = struct.Struct(">qqq")
 _WORD: Final = 2.0**64
 
 
 class CanaryStage(Stage):
     """One partition of the pages topic.
 
-    A page is chosen by a hash of `seed` and its place, so the same pages are chosen however the log is cut. A chosen
-    page takes one of a few places, and the one that stood there is planted: near-copies come after pages of all ages.
+    A page is chosen by a hash of `seed`, partition and offset, independent of how the log is cut into batches. A chosen
+    page moves into one of a few slots, and a copy of the slot's previous page is planted. The time between a page and
+    its copy therefore varies.
     """
 
     name = "canary"
 
     def __init__(self, copies: NearCopies, *, topic: str, share: float, seed: int, most_bytes: int) -> None:
-        """Of a `share` of the pages of at most so many bytes, copies go to `topic`."""
+        """Plant copies of a `share` of the pages up to `most_bytes` bytes on `topic`."""
         self._copies = copies
         self._topic = topic
         self._share = share
         self._seed = seed
         self._most_bytes = most_bytes
-        self._waiting: dict[int, Record] = {}
+        self._slots: dict[int, Record] = {}
         self._next = 0
 
     def open(self, directory: Path) -> int | None:
-        """Nothing to load."""
+        """Load nothing: the stage has no state."""
         return None
 
     def process(self, records: Sequence[Record]) -> Waves:
-        """One wave: canaries. What is no page is left to the featurizer to refuse."""
+        """Return one wave: canaries. Records that are not pages are ignored here; the featurizer rejects them."""
         planted = []
         for record in records:
-            chance = xxhash.xxh3_64_intdigest(_PLACE.pack(self._seed, record.partition, record.offset))
+            chance = xxhash.xxh3_64_intdigest(_ORIGIN.pack(self._seed, record.partition, record.offset))
             if chance / _WORD >= self._share or not self._is_usable(record):
                 continue
-            place = chance % _PLACES
-            before = self._waiting.get(place)
-            self._waiting[place] = record
-            if before is not None:
-                planted += self._planted(before, random.Random(chance))  # noqa: S311
+            slot = chance % _SLOTS
+            previous = self._slots.get(slot)
+            self._slots[slot] = record
+            if previous is not None:
+                planted += self._canary_of(previous, random.Random(chance))  # noqa: S311
         self._next = records[-1].offset + 1
         return Waves([planted])
 
     def checkpoint(self) -> int:
-        """Pages that wait are forgotten by a restart: nobody counts on them."""
+        """Return the next offset. A restart loses the chosen pages, which only means fewer canaries."""
         return self._next
 
     def _is_usable(self, record: Record) -> bool:
         return 0 < len(record.value or b"") <= self._most_bytes and canary_note(record) is None
 
-    def _planted(self, record: Record, draw: random.Random) -> list[Output]:
+    def _canary_of(self, record: Record, draw: random.Random) -> list[Output]:
         try:
             page = read_page(record)
         except RecordError:

@@ -1,4 +1,4 @@
-"""What a shard partition holds: a slice of a permuted table, or of the buckets, behind one face."""
+"""The table slice of a shard partition: a permuted table or a bucket table, behind one interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -19,24 +19,25 @@ from neardup.index.slices.codecs import Codec
 from neardup.index.slices.slice import Slice, SliceSettings
 from neardup.index.snapshot import Frozen, freeze_buckets, freeze_slice, load_buckets, load_slice
 from neardup.index.warm_up import warm_up_buckets, warm_up_slices
-from neardup.messages.probes import Probes, asks_of, concatenated
+from neardup.messages.probes import Probes, concatenated, query_only_of
 from neardup.messages.seeds import SeedKeys
 from neardup.settings import Settings
 
 _HOUR: Final = 3_600_000
 _SEED_KEYS: Final = 32_000
-"""In a seed: 512 KB at most, with the keys of a bucket table."""
-# Looked up once: finding a metric by its labels takes longer than counting.
+"""Fingerprints per seed: at most 512 KB, with the keys of a bucket table."""
+# Looked up once, because finding a metric by its labels takes longer than counting.
 _EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
 _GAUGES: Final = (metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""(query, found): `found[i]` is near `query[i]`."""
 
 
 class TableStore(ABC):
-    """Remembers fingerprints and finds those that are near. Time is that of the records, in milliseconds."""
+    """Stores fingerprints and finds those near a query. Time is that of the records, in milliseconds."""
 
     table_name: ClassVar[str]
-    """As verdicts begin the names of what found a page."""
+    """First part of the table's name in the `found_by` of verdicts."""
 
     def __init__(self, settings: Settings, plan: Plan, partition: int) -> None:
         self._plan = plan
@@ -48,54 +49,53 @@ class TableStore(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Keys held."""
+        """Return the number of keys."""
 
     @abstractmethod
     def warm_up(self) -> None:
-        """Load the kernels that will be needed. The first call of a process takes a moment."""
+        """Load the kernels of this table. The first call in a process can take seconds."""
 
     @abstractmethod
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
-        """(query, found): each fingerprint with every other one near it that came before; who does more than ask is
-        remembered.
+        """Match each fingerprint against earlier ones, then insert it unless its probe is query-only.
 
-        The probabilistic search also tells of some that came after, in the same call: then both hear of the pair.
+        The probabilistic search also finds some later fingerprints of the same call, and returns the pair both ways.
         """
 
     @abstractmethod
-    def contents(self) -> Iterator[SeedKeys]:
-        """Everything that is held, oldest first. Nothing may be inserted meanwhile."""
+    def seeds(self) -> Iterator[SeedKeys]:
+        """Yield all keys, oldest first. Nothing may be inserted during the iteration."""
 
     @abstractmethod
-    def fill(self, seed: SeedKeys) -> None:
-        """Remember what another holder held; nobody is told what is near."""
+    def insert_seed(self, seed: SeedKeys) -> None:
+        """Insert keys of another store, without matching them."""
 
     @abstractmethod
     def freeze(self, offset: int) -> Frozen:
-        """What is held now and the offset, to be written together, whatever comes meanwhile."""
+        """Return the present keys and the offset, to be written while later probes are processed."""
 
     @abstractmethod
     def load(self, path: Path) -> int:
-        """Take over what was saved; the offset. Raises StateError."""
+        """Load saved keys; return their offset. Raises StateError."""
 
     @abstractmethod
-    def measure(self) -> None:
-        """Bring the metrics up to date."""
+    def update_metrics(self) -> None:
+        """Set the gauges, and add the events since the last call to the counters."""
 
     def close(self) -> None:
-        """Report nothing any more."""
+        """Withdraw the gauges of this partition."""
         metrics.withdraw((str(self._partition),), *_GAUGES)
         metrics.withdraw((str(self._partition), self.table_name), metrics.SLICE_KEYS)
 
     def epoch_of(self, timestamp: int) -> int:
-        """Records of one epoch are taken together: what is dropped must not depend on how the log was polled."""
+        """Return the epoch of a timestamp. Probes expire by epoch, so that expiry does not depend on polling."""
         return epoch_of(timestamp, self._ttl)
 
     def _time_of(self, epoch: int) -> float:
         return epoch * (self._ttl / EPOCHS)
 
     def _middle_of(self, epoch: int) -> int:
-        """A timestamp in that epoch, safe from rounding."""
+        """Return a timestamp in the middle of an epoch, where rounding cannot change the epoch."""
         return int((epoch + 0.5) * (self._ttl / EPOCHS))
 
     def _report(self, counts: TableCounts, keys: int, size: int, runs: int) -> None:
@@ -110,7 +110,7 @@ class TableStore(ABC):
 
 
 class PermutedStore(TableStore):
-    """A slice of a permuted table; with `psm`, of the one table of the probabilistic search."""
+    """A slice of a permuted table; with `psm`, the table of the probabilistic search."""
 
     table_name = "simhash"
 
@@ -118,8 +118,8 @@ class PermutedStore(TableStore):
         super().__init__(settings, plan, partition)
         self._k = plan.k
         self._psm = psm
-        choices = SliceSettings(codec=Codec(settings.codec), cap=settings.most_matches, ttl=self._ttl)
-        self._slice = Slice(table, skip=plan.slice_bits, settings=choices)
+        slice_settings = SliceSettings(codec=Codec(settings.codec), cap=settings.most_matches, ttl=self._ttl)
+        self._slice = Slice(table, skip=plan.slice_bits, settings=slice_settings)
 
     def __len__(self) -> int:
         return len(self._slice)
@@ -130,7 +130,7 @@ class PermutedStore(TableStore):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = self._slice.table.keys_of(fingerprints)
-        matches = self._slice.probe_and_insert(keys, self._k, self._time_of(epoch), asks_of(probes))
+        matches = self._slice.probe_and_insert(keys, self._k, self._time_of(epoch), query_only_of(probes))
         query, found = matches.query, matches.key
         if self._psm is not None:
             levels = concatenated([each.levels for each in probes if each.levels is not None])
@@ -139,18 +139,18 @@ class PermutedStore(TableStore):
         other = found != keys[query]
         return fingerprints[query[other]], self._slice.table.fingerprints_of(found[other])
 
-    def contents(self) -> Iterator[SeedKeys]:
+    def seeds(self) -> Iterator[SeedKeys]:
         for run in self._slice.runs:
             for start in range(0, run.size, _SEED_KEYS):
-                yield self._seed(run.read(start, min(start + _SEED_KEYS, run.size)), run.epoch)
+                yield self._seed_of(run.read(start, min(start + _SEED_KEYS, run.size)), run.epoch)
         if self._slice.tail.size:
-            yield self._seed(self._slice.tail, self._slice.epoch)
+            yield self._seed_of(self._slice.tail, self._slice.epoch)
 
-    def fill(self, seed: SeedKeys) -> None:
+    def insert_seed(self, seed: SeedKeys) -> None:
         keys = self._slice.table.keys_of(seed.fingerprints)
         self._slice.probe_and_insert(keys, 0, self._time_of(self.epoch_of(seed.timestamp)))
 
-    def _seed(self, keys: NDArray[np.uint64], epoch: int) -> SeedKeys:
+    def _seed_of(self, keys: NDArray[np.uint64], epoch: int) -> SeedKeys:
         return SeedKeys(self._middle_of(epoch), self._slice.table.fingerprints_of(keys))
 
     def freeze(self, offset: int) -> Frozen:
@@ -159,12 +159,12 @@ class PermutedStore(TableStore):
     def load(self, path: Path) -> int:
         return load_slice(path, self._slice, plan=self._plan, partition=self._partition)
 
-    def measure(self) -> None:
+    def update_metrics(self) -> None:
         self._report(self._slice.counts, len(self._slice), self._slice.nbytes, len(self._slice.runs))
 
 
 class BucketStore(TableStore):
-    """A slice of the buckets of all bands."""
+    """A slice of the bucket table, which has the buckets of all bands."""
 
     table_name = "bands"
 
@@ -181,17 +181,17 @@ class BucketStore(TableStore):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = concatenated([each.keys for each in probes if each.keys is not None])
-        matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), asks_of(probes))
-        # Two pages that share several bands meet in as many buckets.
+        matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), query_only_of(probes))
+        # Two pages that share several bands meet in several buckets.
         return _distinct(fingerprints[matches.query], matches.fingerprint)
 
-    def contents(self) -> Iterator[SeedKeys]:
+    def seeds(self) -> Iterator[SeedKeys]:
         for keys, fingerprints, epoch in self._table.pairs():
             for start in range(0, keys.size, _SEED_KEYS):
                 piece = slice(start, start + _SEED_KEYS)
                 yield SeedKeys(self._middle_of(epoch), fingerprints[piece], keys[piece])
 
-    def fill(self, seed: SeedKeys) -> None:
+    def insert_seed(self, seed: SeedKeys) -> None:
         assert seed.keys is not None, "a seed of a bucket table has keys"
         time = self._time_of(self.epoch_of(seed.timestamp))
         self._table.probe_and_insert(seed.keys, seed.fingerprints, time)
@@ -202,7 +202,7 @@ class BucketStore(TableStore):
     def load(self, path: Path) -> int:
         return load_buckets(path, self._table, plan=self._plan, partition=self._partition)
 
-    def measure(self) -> None:
+    def update_metrics(self) -> None:
         self._report(self._table.counts, len(self._table), self._table.nbytes, self._table.run_count)
 
 
