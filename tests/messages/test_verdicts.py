@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.messages.verdicts import read_verdict, write_verdict
+from neardup.messages.verdicts import MatchFields, VerdictFields, read_verdict, write_verdict
 from neardup.types import Kind, PageRef, Relation, Verdict
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -72,6 +72,13 @@ def test_a_verdict_comes_back_as_it_was(form: str, verdict: Verdict) -> None:
 @given(verdict=verdicts)
 def test_the_keys_are_the_fields_of_a_verdict(form: str, verdict: Verdict) -> None:
     assert list(raw(verdict, form)) == [each.name for each in fields(Verdict)]
+
+
+def test_the_typed_fields_are_those_of_a_verdict_in_order() -> None:
+    names = [each.name for each in fields(Verdict)]
+    assert list(VerdictFields.__annotations__) == names
+    first = names.index("duplicate_of")
+    assert list(MatchFields.__annotations__) == names[first : first + len(MatchFields.__annotations__)]
 
 
 @pytest.mark.parametrize("form", FORMS)
