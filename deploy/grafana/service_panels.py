@@ -74,12 +74,9 @@ SHARDS = [
     ),
     Panel(
         "Cut short",
-        "A second: probes with more matches than the cap, probes of common buckets, keys expired or forgotten.",
+        "A second: probes with more matches than the cap, probes of common buckets, keys expired.",
         "ops",
-        {
-            "{{event}}": "sum by (event) (rate("
-            f'neardup_slice_events_total{{event=~"capped|common|expired|forgotten"}}{RATE}))'
-        },
+        {"{{event}}": f'sum by (event) (rate(neardup_slice_events_total{{event=~"capped|common|expired"}}{RATE}))'},
     ),
 ]
 

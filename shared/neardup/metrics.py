@@ -108,7 +108,7 @@ SLICE_BYTES = Gauge("neardup_slice_bytes", "Bytes of the runs of a shard partiti
 SLICE_RUNS = Gauge("neardup_slice_runs", "Sorted runs of a shard partition; a probe looks into each.", ["partition"])
 SLICE_EVENTS = Counter(
     "neardup_slice_events_total",
-    "What slices did: probes, scanned, inserted, repeated, matches, capped, common, merges, expired, forgotten.",
+    "What slices did: probes, scanned, inserted, repeated, matches, capped, common, merges, expired.",
     ["event"],
 )
 RECALL_RESULTS = ("found", "missed")

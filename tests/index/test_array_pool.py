@@ -56,5 +56,4 @@ def test_a_slice_does_not_gather_spare_memory() -> None:
         kept.probe_and_insert(rng.integers(0, 2**64, 4096, np.uint64), 3)
         if number > 50:
             most = max(most, kept.nbytes / len(kept))
-    kept.settle()
-    assert most < 2.5 * kept.runs[0].nbytes / len(kept)
+    assert most < 2.5 * sum(run.nbytes for run in kept.runs) / len(kept)

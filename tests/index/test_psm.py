@@ -17,7 +17,7 @@ from neardup.index.psm.search import Psm
 from neardup.index.psm.simulated_weights import copies, fingerprints_of, pages
 from neardup.index.psm.sorting_network import sorting_network
 from neardup.index.slices.slice import Slice
-from neardup.kernels.index.flipping import LANES, apply_network, flip_lookups
+from neardup.kernels.index.flipping import LANES, FlipSearch, apply_network, flip_lookups
 from neardup.kernels.index.vosh import SIZE_SHIFT, likeliest_sets
 from tests.support.fingerprints import EXAMPLES
 from tests.support.naive import likely_subsets, subset_probability
@@ -63,10 +63,9 @@ def test_flips_are_the_likeliest_sets_by_candidates_or_heap(data: st.DataObject)
     fingerprints = rng.integers(0, 2**64, (LANES + 3,), dtype=np.uint64)
     candidates = candidate_sets(header, most, wanted) if few else np.empty((most, 0), np.uint8)
     keys, limits = (np.empty((numbers.size, wanted + 1), np.uint64) for _ in range(2))
-    flip_lookups(
-        fingerprints, levels, numbers, table, header, most, candidates, sorting_network(header, header),
-        sorting_network(candidates.shape[1], wanted), 1, keys, limits,
-    )  # fmt: skip
+    networks = sorting_network(header, header), sorting_network(candidates.shape[1], wanted)
+    search = FlipSearch(table, header, most, candidates, *networks)
+    flip_lookups(fingerprints, levels, numbers, search, 1, keys, limits)
     for row, number in enumerate(numbers.tolist()):
         costs = table[levels[number]].tolist()
         flips = (keys[row] ^ fingerprints[number]).tolist()

@@ -36,13 +36,12 @@ def test_elias_fano_gives_back_what_was_encoded_in_steps(
     samples = np.empty((1 << upper_bits) // elias_fano.SAMPLE + 1, np.uint32)
     for start in range(0, keys.size, step):
         elias_fano.encode(keys, start, min(keys.size, start + step), skip, upper_bits, lower, upper, samples)
+    encoded = elias_fano.EncodedKeys(lower, upper, samples, np.uint64(prefix), skip, upper_bits)
     out = np.empty(keys.size, np.uint64)
     place = 0
     for start in range(0, keys.size, step):
         stop = min(keys.size, start + step)
-        place = elias_fano.decode(
-            start, stop, np.uint64(prefix), skip, upper_bits, lower, upper, place, out[start:stop]
-        )  # fmt: skip
+        place = elias_fano.decode(encoded, start, stop, place, out[start:stop])
     assert out.tolist() == keys.tolist()
     assert int(np.bitwise_count(upper).sum()) == keys.size
     uppers = [(key << skip & 2**64 - 1) >> (64 - upper_bits) for key in keys.tolist()]
@@ -85,19 +84,18 @@ def test_huffman_gives_back_what_was_encoded_in_steps(values: list[int], step: i
     counts = np.zeros(64, np.int64)
     huffman.count_positions(keys, 0, keys.size, counts)
     lengths = huffman.code_lengths(counts)
-    codes, peeks = huffman.canonical_codes(lengths)
+    code = huffman.Code(lengths, *huffman.canonical_codes(lengths))
     blocks = keys.size // 50 + 2
     packed = np.full(blocks * huffman.BLOCK_WORDS + 2, RUBBISH)
     last_keys, sizes = np.zeros(blocks, np.uint64), np.full(blocks, 9, np.uint16)
+    encoded = huffman.Blocks(packed, last_keys, sizes)
     block = bit = 0
     for start in range(0, keys.size, step):
         stop = min(keys.size, start + step)
-        reached, block, bit = huffman.encode(
-            keys, start, stop, lengths, codes, packed, last_keys, sizes, block, bit
-        )  # fmt: skip
+        reached, block, bit = huffman.encode(keys, start, stop, code, encoded, block, bit)
         assert reached == stop
     out = np.empty(keys.size, np.uint64)
-    assert huffman.decode_blocks(packed, 0, block, sizes, lengths, codes, peeks, out) == keys.size
+    assert huffman.decode_blocks(encoded, 0, block, code, out) == keys.size
     assert out.tolist() == keys.tolist()
     ends = np.cumsum(sizes[: block + 1], dtype=np.int64)
     assert last_keys[: block + 1].tolist() == keys[ends - 1].tolist()

@@ -20,12 +20,12 @@ PAIRS = st.lists(st.tuples(st.sampled_from(EDGES), st.integers(0, 30)), unique=T
 def test_keys_merged_in_steps_are_the_sorted_keys(values: list[int], data: st.DataObject, budget: int) -> None:
     older, newer = halves(sorted(set(values)), data)
     out = np.empty(len(older) + len(newer), np.uint64)
-    i = j = 0
-    while i + j < out.size:
-        before = i + j
-        i, j = merge_step(words(older), None, words(newer), None, i, j, out, None, budget)
-        assert i + j == min(out.size, before + budget)
-        assert out[: i + j].tolist() == sorted(older + newer)[: i + j]
+    done = (0, 0)
+    while sum(done) < out.size:
+        before = sum(done)
+        done = merge_step(words(older), None, words(newer), None, done, out, None, budget)
+        assert sum(done) == min(out.size, before + budget)
+        assert out[: sum(done)].tolist() == sorted(older + newer)[: sum(done)]
 
 
 @given(PAIRS, st.data(), st.integers(1, 30))
@@ -34,9 +34,9 @@ def test_pairs_merged_in_steps_are_the_sorted_pairs(
 ) -> None:
     older, newer = halves(sorted(pairs), data)
     keys, values = np.empty(len(pairs), np.uint64), np.empty(len(pairs), np.uint64)
-    i = j = 0
-    while i + j < len(pairs):
-        i, j = merge_step(*columns(older), *columns(newer), i, j, keys, values, budget)
+    done = (0, 0)
+    while sum(done) < len(pairs):
+        done = merge_step(*columns(older), *columns(newer), done, keys, values, budget)
     assert list(zip(keys.tolist(), values.tolist(), strict=True)) == sorted(pairs)
 
 

@@ -60,11 +60,12 @@ def test_pairs_of_rows_come_from_each_key(
     who = taking_part(np.where(kept, 64, 0).astype(np.uint8))
     out = np.empty(common + room, np.uint64)
     ignored = np.zeros(2, np.int64)
+    rules = postings.PairRules(first_new, common, ROW_BITS)
     found: Counter[tuple[int, int]] = Counter()
     for start, end in pairwise(starts):
         part, at, done = words[start:end], 0, 0
         while at < part.size:
-            at, done, filled = postings.expand(part, at, done, who, first_new, common, ROW_BITS, out, 0, ignored)
+            at, done, filled = postings.expand(part, at, done, who, rules, out, 0, ignored)
             found.update((pair >> ROW_BITS, pair & 63) for pair in out[:filled].tolist())
     assert found == naive.pairs_sharing(rows, kept, first_new, common)
     assert tuple(ignored.tolist()) == naive.common_keys(rows, kept, common)
@@ -90,9 +91,8 @@ def expanded(
 ) -> Counter[tuple[int, int]]:
     out, filled = np.empty(10_000, np.uint64), 0
     for start, end in pairwise(starts):
-        _, _, filled = postings.expand(
-            words[start:end], 0, 0, who, 0, common, ROW_BITS, out, filled, np.zeros(2, np.int64)
-        )
+        rules = postings.PairRules(0, common, ROW_BITS)
+        _, _, filled = postings.expand(words[start:end], 0, 0, who, rules, out, filled, np.zeros(2, np.int64))
     return Counter((pair >> ROW_BITS, pair & 63) for pair in out[:filled].tolist())
 
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from neardup.index.lsm.key_directory import KeyDirectory
 from neardup.index.plan.table import leading_mask
-from neardup.kernels.index.lines import LINE, is_one_within
+from neardup.kernels.index.arguments import Buffers, Queries
+from neardup.kernels.index.cache_lines import LINE, is_one_within
 from neardup.kernels.index.probing import probe_sorted
 from tests.support import naive
 from tests.support.fingerprints import fingerprints, words
@@ -45,10 +46,9 @@ def test_lines_may_begin_anywhere(
     directory = KeyDirectory.empty(keys.size, 0, leading)
     directory.extend(keys, 0, keys.size)
     found_query, found_key = np.empty(ROOM, np.int64), np.empty(ROOM, np.uint64)
-    reached, found, capped, scanned = probe_sorted(
-        keys, directory.words, 0, directory.bits, queries, np.full(queries.size, limit, np.uint64), 0,
-        np.uint64(leading_mask(leading)), 1000, found_query, found_key, 0,
-    )  # fmt: skip
+    lookups = Queries(queries, np.full(queries.size, limit, np.uint64), np.uint64(leading_mask(leading)), 1000)
+    buffers = Buffers(found_query, found_key)
+    reached, found, capped, scanned = probe_sorted(keys, directory.entries, lookups, 0, buffers, 0)
     assert (reached, capped) == (queries.size, 0)
     expected = {
         (number, key)
@@ -72,14 +72,14 @@ def test_with_little_room_it_goes_on_where_it_stopped(
     queries = words(data.draw(st.lists(st.sampled_from(values), max_size=80)) if values else [])
     directory = KeyDirectory.empty(keys.size, 0, leading)
     directory.extend(keys, 0, keys.size)
-    limits, mask, cap = np.full(queries.size, 3, np.uint64), np.uint64(leading_mask(leading)), 4
+    cap = 4
+    lookups = Queries(queries, np.full(queries.size, 3, np.uint64), np.uint64(leading_mask(leading)), cap)
     small, large = (np.empty(room, np.int64) for room in (cap + 1 + more_room, ROOM))
 
     def probe(start: int, found_query: NDArray[np.int64]) -> tuple[int, int, int, int]:
         found_key = np.empty(found_query.size, np.uint64)
-        reached, found, capped, scanned = probe_sorted(
-            keys, directory.words, 0, directory.bits, queries, limits, start, mask, cap, found_query, found_key, 0
-        )
+        buffers = Buffers(found_query, found_key)
+        reached, found, capped, scanned = probe_sorted(keys, directory.entries, lookups, start, buffers, 0)
         pairs.extend(zip(found_query[:found].tolist(), found_key[:found].tolist(), strict=True))
         return reached, found, capped, int(scanned)
 

@@ -29,10 +29,10 @@ from neardup.messages.seeds import (
     write_seed_entries,
     write_seed_keys,
 )
-from neardup.messages.settled import Settled, read_documents, write_documents
+from neardup.messages.settled import Settled, write_documents
 from neardup.stream.aggregator.directory import check_seed
 from neardup.types import BatchId, DeadLetter, DocumentId, SkippedPage
-from tests.support.documents import M, anything, document, no_array, registrations_of, utf8
+from tests.support.documents import M, anything, document, no_array, read_documents, registrations_of, utf8
 from tests.support.messages import SCHEMAS, decode, encode
 
 PLAN = "plan"

@@ -12,7 +12,7 @@ from neardup.errors import Corrupt, WireError
 from neardup.matching.found_by import found_by_table
 from neardup.matching.match import Match
 from neardup.messages.document_columns import BATCH_BYTES
-from neardup.messages.settled import Settled, read_documents, write_documents
+from neardup.messages.settled import Settled, write_documents
 from neardup.types import Document, DocumentId, Relation
 from tests.support.documents import (
     KAFKA_MESSAGE_BYTES,
@@ -23,6 +23,7 @@ from tests.support.documents import (
     documents,
     matches,
     plain,
+    read_documents,
     utf8,
 )
 from tests.support.messages import encode

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from neardup.errors import StateError, WrongState
-from neardup.kernels.offline import leading
+from neardup.kernels.offline import leaders
 from neardup.kernels.offline.postings import KEPT
 from neardup.kernels.signatures.shingling import ngrams
 from neardup.messages.forgotten import Forgotten
@@ -219,7 +219,7 @@ def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> No
     chain = np.stack([np.arange(40, 60), np.arange(41, 61)])
     scattered = np.sort(random.integers(100, 200, (2, 60)), axis=0)
     a, b = np.unique(np.concatenate([chain, scattered[:, scattered[0] < scattered[1]]], axis=1), axis=1)
-    expected = leading.components(200, a.astype(np.uint32), b.astype(np.uint32))
+    expected = leaders.components(200, a.astype(np.uint32), b.astype(np.uint32))
     with spark_session(MASTER, tmp_path, 1 << 30) as session:
         scratch = Scratch(session, tmp_path)
         scratch.set_partitions(200)

@@ -16,6 +16,7 @@ from neardup.matching.match import Match
 from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.pages import write_page
 from neardup.messages.registrations import write_registrations
+from neardup.messages.settled import Settled, read_batch
 from neardup.runtime.stage import Waves
 from neardup.signatures.checksums import CHECKSUM_BYTES, checksum_of_content, checksum_of_hashes
 from neardup.signatures.sketch import mips_of, sample_of
@@ -167,3 +168,9 @@ _arrays = _dtypes.flatmap(lambda dtype: hnp.arrays(dtype, _shapes))
 no_array = _scalars | st.lists(_scalars | _arrays, max_size=3) | st.dictionaries(st.text(), _scalars, max_size=3)
 anything = _arrays | no_array
 """What may stand in the place of a column."""
+
+
+def read_documents(value: bytes | None) -> list[Settled]:
+    """Return the settled documents of a message as objects. Raises WireError."""
+    batch = read_batch(value)
+    return [Settled(document, match) for document, match in zip(batch.documents, batch.matches, strict=True)]

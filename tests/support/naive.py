@@ -297,9 +297,6 @@ class NaiveSlice:
             self.epoch_of[query] = self.epoch
         return found
 
-    def forget(self, key: int) -> bool:
-        return self.epoch_of.pop(key, None) is not None
-
 
 class NaiveBuckets:
     """Remembers when each fingerprint was last inserted under each key."""
@@ -321,10 +318,6 @@ class NaiveBuckets:
         if not asks:
             bucket[fingerprint] = self.epoch
         return found
-
-    def forget(self, fingerprint: int) -> bool:
-        epochs = [bucket.pop(fingerprint, None) for bucket in self.buckets.values()]
-        return any(epoch is not None and self.is_alive(epoch) for epoch in epochs)
 
     def is_alive(self, epoch: int) -> bool:
         return epoch + self.epochs + 1 > self.epoch

@@ -47,12 +47,6 @@ def write_documents(settled: Sequence[Settled], signature_version: str) -> Itera
         yield wire.encode(DOCUMENTS, columns.to_body() | {"match": matches, "signature": signature_version})
 
 
-def read_documents(value: bytes | None) -> list[Settled]:
-    """Return the documents of a message, each with its match. Raises WireError."""
-    batch = read_batch(value)
-    return [Settled(document, match) for document, match in zip(batch.documents, batch.matches, strict=True)]
-
-
 def read_batch(value: bytes | None) -> Batch:
     """Return the content of a message as columns. Raises WireError."""
     return batch_of(wire.decode(value, DOCUMENTS))

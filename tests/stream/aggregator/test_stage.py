@@ -19,13 +19,12 @@ from neardup.messages.answers import Answers, write_answers
 from neardup.messages.orders import Expire, Forget, orders
 from neardup.messages.questions import Evidence, Question, write_evidence, write_questions
 from neardup.messages.registrations import write_skipped
-from neardup.messages.settled import read_documents
 from neardup.messages.verdicts import read_verdict, write_verdict
 from neardup.messages.wire import decode_any
 from neardup.settings import Settings
 from neardup.stream.aggregator.owner import FORGOTTEN
 from neardup.types import BatchId, DocumentId, Kind, PageRef, Relation, SkippedPage, Verdict
-from tests.support.documents import document, outputs_to, page, records, registrations_of, text_of
+from tests.support.documents import document, outputs_to, page, read_documents, records, registrations_of, text_of
 from tests.support.messages import VERSIONS, decode, encode
 from tests.support.wired import NOW_SECONDS, Wired, aggregator
 

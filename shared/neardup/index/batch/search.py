@@ -22,7 +22,7 @@ from neardup.index.plan.table import BITS, Table, moves
 from neardup.index.psm.search import Psm
 from neardup.index.slices.runs import PlainBuilder, PlainRun
 from neardup.index.slices.slice import Slice
-from neardup.kernels.index.sifting import arrange, sift
+from neardup.kernels.index.bitmap_filter import filter_by_bitmap, group_by_bits
 from neardup.util.scratch import Scratch
 
 BLOCK: Final = 1 << 21
@@ -93,7 +93,7 @@ class BatchSearch:
             # Tables with the same first block follow each other.
             if table.first_bit != arranged_by:
                 arranged_by = table.first_bit
-                arrange(block, arranged_by, ARRANGED_BITS, arranged)
+                group_by_bits(block, arranged_by, ARRANGED_BITS, arranged)
             pairs.append(table.find(arranged, self._k, passed, found))
         return [pair for pair in pairs if pair[0].size]
 
@@ -126,7 +126,7 @@ class _QueryTable:
         run, table = self._run, self._table
         candidates = block
         if run.bitmap_bits:
-            count = sift(block, self._masks, self._rotations, run.bitmap_bits, run.bitmap, passed)
+            count = filter_by_bitmap(block, self._masks, self._rotations, run.bitmap_bits, run.bitmap, passed)
             candidates = passed[:count]
         limits = np.full(candidates.size, k, np.uint64)
         lookup = Lookup(table.keys_of(candidates), limits, table.leading, most_near(k, run.size))

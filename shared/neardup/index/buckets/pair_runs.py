@@ -8,7 +8,8 @@ from neardup.index.lsm.key_directory import KeyDirectory
 from neardup.index.lsm.lookup import Found
 from neardup.index.slices.merge import HASTE
 from neardup.kernels.common.merging import merge_step
-from neardup.kernels.index.bucketing import OWN, OWN_NOW, order_within_keys, probe_buckets
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.bucketing import OWN, OWN_NOW, PairBatch, SortedPairs, order_within_keys, probe_buckets
 
 
 class PairRun:
@@ -20,6 +21,7 @@ class PairRun:
         """`extend` over all keys before the first probe."""
         self.keys, self.fingerprints, self.epoch = keys, fingerprints, epoch
         self._directory = KeyDirectory.empty(keys.size, 0, spares=spares)
+        self._pairs = plain(SortedPairs(keys, fingerprints, self._directory.words, self._directory.bits))
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> "PairRun":
@@ -49,32 +51,18 @@ class PairRun:
         """Enter keys[start:stop] into the directory, on from the last stop."""
         self._directory.extend(self.keys, start, stop)
 
-    def probe(
-        self,
-        keys: NDArray[np.uint64],
-        own: NDArray[np.uint64],
-        *,
-        common: int,
-        epoch: int,
-        marks: NDArray[np.uint8],
-        found: Found,
-    ) -> None:
-        """Add who is under each key to `found`, and what is known of its own fingerprint to `marks`."""
-        directory = self._directory
+    def probe(self, batch: PairBatch, *, epoch: int, found: Found) -> None:
+        """Add the fingerprints under each pair's key to `found`, and set the marks of the batch.
+
+        `epoch` is the current one.
+        """
+        keys, _, _, common = batch
         own_mark = OWN_NOW if self.epoch == epoch else OWN
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
-            return probe_buckets(
-                self.keys, self.fingerprints, directory.words, directory.bits, keys, own, start,
-                common, own_mark, marks, into.query, into.key, into.count,
-            )  # fmt: skip
+            return probe_buckets(self._pairs, batch, start, own_mark, into.buffers, into.count)
 
         found.collect(keys.size, common, kernel)
-
-    def without(self, fingerprint: np.uint64) -> "PairRun | None":
-        """The run without that fingerprint; None when it does not have it."""
-        kept = self.fingerprints != fingerprint
-        return None if kept.all() else PairRun.of(self.keys[kept], self.fingerprints[kept], self.epoch)
 
 
 class PairMerge:
@@ -85,7 +73,7 @@ class PairMerge:
         total = older.size + newer.size
         keys, fingerprints = (spares.array(total, np.uint64) for _ in range(2))
         self._run = PairRun(keys, fingerprints, older.epoch, spares)
-        self._i = self._j = 0
+        self._done = (0, 0)
         self._pace = HASTE * total / max(1, newer.size)
 
     @property
@@ -95,10 +83,10 @@ class PairMerge:
     def advance(self, inserted: int) -> PairRun | None:
         """Do the share of work that `inserted` new pairs call for; the run when it is ready."""
         older, newer, run = self.older, self.newer, self._run
-        before = self._i + self._j
-        self._i, self._j = merge_step(
-            older.keys, older.fingerprints, newer.keys, newer.fingerprints, self._i, self._j,
+        before = sum(self._done)
+        self._done = merge_step(
+            older.keys, older.fingerprints, newer.keys, newer.fingerprints, self._done,
             run.keys, run.fingerprints, int(self._pace * inserted) + 1,
         )  # fmt: skip
-        run.extend(before, self._i + self._j)
-        return run if self._i + self._j == run.size else None
+        run.extend(before, sum(self._done))
+        return run if sum(self._done) == run.size else None

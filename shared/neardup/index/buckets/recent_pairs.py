@@ -4,19 +4,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.index.lsm.lookup import Found
-from neardup.kernels.index.bucketing import EMPTY, meet, remember
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.bucketing import (
+    EMPTY,
+    InRuns,
+    PairBatch,
+    RecentTable,
+    fill_recent,
+    probe_and_insert_recent,
+)
 
 
 class RecentPairs:
-    """At most `room` pairs (mixed bucket key, fingerprint), no two the same, all of the current epoch."""
+    """At most `room` distinct pairs of a mixed bucket key and a fingerprint, all of the current epoch."""
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self._keys: NDArray[np.uint64] = np.empty(room, np.uint64)
-        self._fingerprints: NDArray[np.uint64] = np.empty(room, np.uint64)
-        self._previous: NDArray[np.int32] = np.empty(room, np.int32)
-        self._sizes: NDArray[np.int32] = np.empty(room, np.int32)
-        self._slots: NDArray[np.int32] = np.full(2 << room.bit_length(), EMPTY, np.int32)
+        self._table = RecentTable(
+            slots=np.full(2 << room.bit_length(), EMPTY, np.int32),
+            keys=np.empty(room, np.uint64),
+            fingerprints=np.empty(room, np.uint64),
+            previous=np.empty(room, np.int32),
+            sizes=np.empty(room, np.int32),
+        )
+        self._plain_table = plain(self._table)
         self._count = 0
 
     def __len__(self) -> int:
@@ -30,66 +41,44 @@ class RecentPairs:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, the same whether empty or full."""
-        arrays = (self._keys, self._fingerprints, self._previous, self._sizes, self._slots)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self._table)
 
     @property
     def keys(self) -> NDArray[np.uint64]:
         """In the order they came."""
-        return self._keys[: self._count]
+        return self._table.keys[: self._count]
 
     @property
     def fingerprints(self) -> NDArray[np.uint64]:
         """Of the same pairs."""
-        return self._fingerprints[: self._count]
+        return self._table.fingerprints[: self._count]
 
-    def meet(
-        self,
-        keys: NDArray[np.uint64],
-        fingerprints: NDArray[np.uint64],
-        *,
-        common: int,
-        one_epoch: bool,
-        marks: NDArray[np.uint8],
-        ends: NDArray[np.int64],
-        others: NDArray[np.uint64],
-        found: Found,
-    ) -> int:
-        """Add to `found` whom each pair meets, in these, in `others` or before it; remember it; count common buckets.
+    def probe_and_insert(self, batch: PairBatch, in_runs: InRuns, *, one_epoch: bool, found: Found) -> int:
+        """Add the fingerprints in each pair's bucket to `found`, insert the pair, and return how many buckets were common.
 
-        There must be room for all of them. For the rest see `kernels.bucketing.meet`.
+        There must be room for the whole batch. See `kernels.index.bucketing.probe_and_insert_recent`.
         """
+        keys, _, _, common = batch
         ignored = 0
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             nonlocal ignored
-            reached, count, self._count, more = meet(
-                keys, fingerprints, start, common, one_epoch, marks, ends, others, self._slots, self._keys,
-                self._fingerprints, self._previous, self._sizes, self._count, into.query, into.key, into.count,
-            )  # fmt: skip
+            reached, count, self._count, more = probe_and_insert_recent(
+                batch, in_runs, self._plain_table, start, one_epoch, self._count, into.buffers, into.count
+            )
             ignored += more
             return reached, count
 
-        found.collect(keys.size, others.size + common, kernel)
+        found.collect(keys.size, in_runs[1].size + common, kernel)
         return ignored
 
     def load(self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64]) -> None:
-        """Hold these instead."""
-        self._slots.fill(EMPTY)
+        """Replace all pairs by these."""
+        self._table.slots.fill(EMPTY)
         self._count = keys.size
-        remember(
-            keys, fingerprints, self._slots, self._keys, self._fingerprints, self._previous, self._sizes
-        )  # fmt: skip
+        fill_recent(keys, fingerprints, self._plain_table)
 
     def clear(self) -> None:
-        """Hold nothing."""
-        self._slots.fill(EMPTY)
+        """Drop all pairs."""
+        self._table.slots.fill(EMPTY)
         self._count = 0
-
-    def forget(self, fingerprint: np.uint64) -> bool:
-        """Remove a fingerprint from all pairs; True when it was in one."""
-        kept = self.fingerprints != fingerprint
-        if kept.all():
-            return False
-        self.load(self.keys[kept], self.fingerprints[kept])
-        return True

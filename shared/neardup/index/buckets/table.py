@@ -16,7 +16,8 @@ from neardup.index.buckets.recent_pairs import RecentPairs
 from neardup.index.lsm.counts import TableCounts
 from neardup.index.lsm.levels import RATIO, Levels, epoch_of
 from neardup.index.lsm.lookup import Found
-from neardup.kernels.index.bucketing import ASKS, mix, unmix
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.bucketing import ASKS, InRuns, PairBatch, mix, unmix
 from neardup.kernels.index.ordering import group_by_query
 
 COMMON: Final = 1000
@@ -92,19 +93,6 @@ class BucketTable:
         self.counts.scanned += self._found.count
         return matches
 
-    def forget(self, fingerprint: int) -> bool:
-        """Remove a fingerprint from every bucket; True when it was in one. Reads everything: for operators."""
-        word = np.uint64(fingerprint)
-        was_recent = self._recent.forget(word)
-        was_there = self._levels.rewrite(lambda run: run.without(word)) or was_recent
-        self.counts.forgotten += was_there
-        return was_there
-
-    def settle(self) -> None:
-        """All pairs of an epoch into one run. Takes as long as it takes; for loading and tests."""
-        self._flush()
-        self._levels.settle()
-
     def pairs(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64], int]]:
         """(keys, fingerprints, epoch) of all that is held, oldest first; keys as they were given."""
         recent = (self._recent.keys, self._recent.fingerprints, self.epoch)
@@ -147,14 +135,12 @@ class BucketTable:
         only_asked = int(np.count_nonzero(marks))
         in_runs, found = self._in_runs, self._found
         in_runs.clear()
+        batch = plain(PairBatch(keys, fingerprints, marks, self._common))
         for run in self._levels.runs:
-            run.probe(keys, fingerprints, common=self._common, epoch=self.epoch, marks=marks, found=in_runs)
-        ends, others = group_by_query(in_runs.query, in_runs.key, in_runs.count, keys.size)
+            run.probe(batch, epoch=self.epoch, found=in_runs)
+        grouped = plain(InRuns(*group_by_query(in_runs.query, in_runs.key, in_runs.count, keys.size)))
         before, recent = found.count, len(self._recent)
-        ignored = self._recent.meet(
-            keys, fingerprints, common=self._common, one_epoch=not self._ttl, marks=marks, ends=ends, others=others,
-            found=found,
-        )  # fmt: skip
+        ignored = self._recent.probe_and_insert(batch, grouped, one_epoch=not self._ttl, found=found)
         found.query[before : found.count] += start
         inserted = len(self._recent) - recent
         self.counts.inserted += inserted

@@ -25,5 +25,3 @@ class TableCounts:
     """Merges of two runs that were finished."""
     expired: int = 0
     """Entries that were dropped because they were older than the time to live."""
-    forgotten: int = 0
-    """Calls of `forget` that removed something."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.index.lsm.array_pool import ArrayPool
-from neardup.kernels.index.locating import extend_directory
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.locating import Directory, extend_directory
 
 _LEAST_BITS = 4  # fewer have one word, as none have
 
@@ -20,6 +21,7 @@ class KeyDirectory:
     def __init__(self, words: NDArray[np.uint64], skip: int) -> None:
         self.words, self.skip = words, skip
         self.bits = words.size.bit_length() + 2 if words.size > 2 else 0
+        self.entries = plain(Directory(words, skip, self.bits))
         self._filled = 0
 
     @classmethod

@@ -15,8 +15,6 @@ EPOCHS: Final = 8
 RATIO: Final = 4
 """Two neighbouring runs are merged when the older is at most this many times as large. With 8 there is a run less to
 look into, and half as much again to merge: growing to 10M keys takes longer."""
-_WHOLE: Final = 1 << 40
-"""More entries than any merge has."""
 _GIVEN_BACK: Final = 64
 """Bytes of spare memory for each inserted entry. With a quarter of it, ten slices of 10M take a third more memory."""
 
@@ -98,22 +96,6 @@ class Levels(Generic[_Run]):
             self.runs = [run for run in self.runs if run not in old]
             self._counts.expired += sum(run.size for run in old)
 
-    def rewrite(self, rewritten: Callable[[_Run], _Run | None]) -> bool:
-        """Exchange each run for which there is another one; True when there was any. Their merges begin anew."""
-        changed = {id(run): new for run in self.runs if (new := rewritten(run)) is not None}
-        self._merges = [m for m in self._merges if id(m.older) not in changed and id(m.newer) not in changed]
-        self.runs = [run for old in self.runs if (run := changed.get(id(old), old)).size]
-        return bool(changed)
-
-    def settle(self) -> None:
-        """Merge all runs of an epoch into one, whatever it takes."""
-        for merge in self._merges:
-            self._finish(merge)
-        self._merges = []
-        for at in range(len(self.runs) - 1, 0, -1):
-            if self.runs[at - 1].epoch == self.runs[at].epoch:
-                self._finish(self._merge(self.runs[at - 1], self.runs[at], self._spares))
-
     def restore(self, runs: Iterable[_Run]) -> None:
         """Take over the runs of a snapshot, oldest first."""
         self.runs, self._merges = list(runs), []
@@ -129,12 +111,6 @@ class Levels(Generic[_Run]):
                 self._merges.append(self._merge(older, newer, self._spares))
                 at -= 1
             at -= 1
-
-    def _finish(self, merge: Merging[_Run]) -> None:
-        run = None
-        while run is None:
-            run = merge.advance(_WHOLE)
-        self._replace(merge, run)
 
     def _replace(self, merge: Merging[_Run], run: _Run) -> None:
         at = next(number for number, each in enumerate(self.runs) if each is merge.older)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.index.plan.table import leading_mask
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.arguments import Buffers, Queries
 from neardup.kernels.index.ordering import order_matches
 
 DEFAULT_CAP: Final = 1000
@@ -23,10 +25,11 @@ class Lookup:
     limits: NDArray[np.uint64]
     leading: int
     cap: int = DEFAULT_CAP
-    mask: np.uint64 = field(init=False)
+    queries: Queries = field(init=False)
+    """The lookups as kernels take them."""
 
     def __post_init__(self) -> None:
-        self.mask = np.uint64(leading_mask(self.leading))
+        self.queries = plain(Queries(self.keys, self.limits, np.uint64(leading_mask(self.leading)), self.cap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +100,15 @@ class Found:
         return Matches(number[:count], key[:count], distance[:count], capped)
 
     def _make(self, room: int) -> None:
-        self.query: NDArray[np.int64] = np.empty(room, np.int64)
-        self.key: NDArray[np.uint64] = np.empty(room, np.uint64)
+        self._use(np.empty(room, np.int64), np.empty(room, np.uint64))
+
+    def _use(self, query: NDArray[np.int64], key: NDArray[np.uint64]) -> None:
+        self.query, self.key = query, key
+        self.buffers = plain(Buffers(query, key))
 
     def _grow(self, least_room: int) -> None:
         size = max(2 * self.query.size, self.count + 2 * least_room)
-        self.query = np.resize(self.query, size)
-        self.key = np.resize(self.key, size)
+        self._use(np.resize(self.query, size), np.resize(self.key, size))
 
 
 _NOTHING: Final = Matches(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))

@@ -1,15 +1,13 @@
-"""The plan: which tables there are and how they are sliced. Every service of a deployment must have the same one.
+"""The plan of an index: its tables and their slices. All services of a deployment must have the same plan.
 
-It travels in a file, next to the topics that were created from it, and in every snapshot as its digest. Two plans are
-the same when their digests are; when they are not, the error says which fields differ.
+Each service derives the plan from its settings. Snapshots contain it, and messages carry its digest, so that state and
+messages of another plan are refused; the error names the fields that differ.
 """
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import CorruptState, SettingsError, WrongState
@@ -84,24 +82,18 @@ class Plan:
         raise WrongState(f"{where}: expected a plan with {expected}, got {got}; use the plan the topics were made with")
 
     def to_json(self) -> str:
-        """What `save` writes."""
+        """Return the plan as JSON, with its digest, for snapshots."""
         body = {"magic": MAGIC, "version": VERSION, "plan": asdict(self), "digest": self.digest}
         return json.dumps(body, indent=1) + "\n"
 
-    def save(self, path: Path) -> None:
-        """Write the file beside and rename it."""
-        beside = path.with_name(path.name + ".new")
-        beside.write_text(self.to_json())
-        os.replace(beside, path)
-
     @classmethod
     def from_json(cls, text: str, where: str) -> "Plan":
-        """Read what `to_json` made. Raises CorruptState, or WrongState for another version."""
+        """Read the JSON of `to_json`, found at `where`. Raises CorruptState, or WrongState for another version."""
         try:
             body = json.loads(text)
             magic, version, values, digest = body["magic"], body["version"], body["plan"], body["digest"]
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptState(f"{where}: expected a plan file, cannot read it: {error!r}") from error
+            raise CorruptState(f"{where}: expected a plan, cannot read it: {error!r}") from error
         if magic != MAGIC or version != VERSION:
             raise WrongState(f"{where}: expected {MAGIC!r} version {VERSION}, got {magic!r} version {version!r}")
         try:
@@ -111,15 +103,6 @@ class Plan:
         if plan.digest != digest:
             raise CorruptState(f"{where}: expected digest {plan.digest}, got {digest!r}; the file was altered")
         return plan
-
-    @classmethod
-    def load(cls, path: Path) -> "Plan":
-        """Read the file. Raises WrongState or CorruptState."""
-        try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CorruptState(f"{path}: expected a plan file, cannot read it: {error}") from error
-        return cls.from_json(text, str(path))
 
 
 def _canonical(values: dict[str, Any]) -> bytes:

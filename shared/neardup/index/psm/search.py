@@ -15,7 +15,7 @@ from neardup.index.psm.flip_model import FlipModel
 from neardup.index.psm.flip_sets import candidate_sets
 from neardup.index.psm.sorting_network import sorting_network
 from neardup.index.slices.slice import Slice
-from neardup.kernels.index.flipping import flip_lookups
+from neardup.kernels.index.flipping import FlipSearch, flip_lookups
 
 BATCH: Final = 2048
 """Queries whose lookups are made at once: they fit the cache."""
@@ -44,11 +44,15 @@ class Psm:
         keys = np.empty((numbers.size, own + self.attempts), np.uint64)
         limits = np.empty_like(keys)
         candidates = candidate_sets(self.header, self.k, self.attempts)
-        flip_lookups(
-            fingerprints, levels, numbers, self.model.table, self.header, self.k, candidates,
-            sorting_network(self.header, self.header), sorting_network(candidates.shape[1], self.attempts),
-            own, keys, limits,
-        )  # fmt: skip
+        search = FlipSearch(
+            costs=self.model.table,
+            header=self.header,
+            most=self.k,
+            candidates=candidates,
+            ranking=sorting_network(self.header, self.header),
+            choosing=sorting_network(candidates.shape[1], self.attempts),
+        )
+        flip_lookups(fingerprints, levels, numbers, search, own, keys, limits)
         return keys, limits
 
     def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:

@@ -28,8 +28,9 @@ class EliasFanoRun:
         epoch: int,
     ) -> None:
         self.epoch = epoch
-        self._lower, self._upper, self._samples, self._shape, self._skip = lower, upper, samples, shape, skip
-        self._size, self._upper_bits, self._prefix = int(shape[0]), int(shape[1]), np.uint64(shape[2])
+        self._lower, self._upper, self._samples, self._shape = lower, upper, samples, shape
+        self._size = int(shape[0])
+        self._encoded = elias_fano.EncodedKeys(lower, upper, samples, np.uint64(shape[2]), skip, int(shape[1]))
         self._resume = (0, 0)
 
     @property
@@ -44,17 +45,14 @@ class EliasFanoRun:
         return found.collect_capped(
             lookup,
             lambda start: elias_fano.probe_elias_fano(
-                self._prefix, self._skip, self._upper_bits, self._lower, self._upper, self._samples, lookup.keys,
-                lookup.limits, start, lookup.leading, lookup.mask, lookup.cap, found.query, found.key, found.count,
+                self._encoded, lookup.queries, lookup.leading, start, found.buffers, found.count
             ),
-        )  # fmt: skip
+        )
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
         at, place = self._resume if self._resume[0] <= start else (0, 0)
         out = np.empty(stop - at, np.uint64)
-        place = elias_fano.decode(
-            at, stop, self._prefix, self._skip, self._upper_bits, self._lower, self._upper, place, out
-        )
+        place = elias_fano.decode(self._encoded, at, stop, place, out)
         self._resume = (stop, place)
         return out[start - at :]
 
@@ -109,7 +107,8 @@ class HuffmanRun:
         self.epoch = epoch
         self._words, self._last_keys, self._counts, self._lengths = words, last_keys, counts, lengths
         self._directory = KeyDirectory.of(last_keys, skip)
-        self._codes, self._peeks = huffman.canonical_codes(lengths)
+        self._code = huffman.Code(lengths, *huffman.canonical_codes(lengths))
+        self._blocks = huffman.Blocks(words, last_keys, counts)
         self._ends = np.cumsum(counts, dtype=np.int64)
 
     @property
@@ -121,15 +120,13 @@ class HuffmanRun:
         return int(self._words.nbytes + self._last_keys.nbytes + self._counts.nbytes + self._directory.nbytes)
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        directory = self._directory
         order = np.argsort(lookup.keys)
-        keys, limits = lookup.keys[order], lookup.limits[order]
+        ordered = Lookup(lookup.keys[order], lookup.limits[order], lookup.leading, lookup.cap)
         return found.collect_capped(
             lookup,
             lambda start: huffman.probe_huffman(
-                self._words, self._last_keys, self._counts, directory.words, directory.skip,
-                directory.bits, self._lengths, self._codes, self._peeks, keys, limits, order, start, lookup.mask,
-                lookup.cap, found.query, found.key, found.count,
+                self._blocks, self._code, self._directory.entries, ordered.queries, order, start, found.buffers,
+                found.count,
             ),
         )  # fmt: skip
 
@@ -137,10 +134,7 @@ class HuffmanRun:
         first, last = np.searchsorted(self._ends, [start, stop - 1], "right").tolist()
         begin = int(self._ends[first - 1]) if first else 0
         out = np.empty(int(self._counts[first : last + 1].sum()), np.uint64)
-        huffman.decode_blocks(
-            self._words, first, min(last, self._counts.size - 1), self._counts, self._lengths, self._codes, self._peeks,
-            out,
-        )  # fmt: skip
+        huffman.decode_blocks(self._blocks, first, min(last, self._counts.size - 1), self._code, out)
         return out[start - begin : stop - begin]
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
@@ -156,13 +150,11 @@ class HuffmanBuilder:
         self._keys, self._skip, self._epoch = keys, skip, epoch
         self._positions = np.zeros(64, np.int64)
         self._counted = self._encoded = self._block = self._bit = 0
-        self._lengths: NDArray[np.int64] | None = None
+        self._code: huffman.Code | None = None
 
     @property
     def nbytes(self) -> int:
-        if self._lengths is None:
-            return 0
-        return int(self._words.nbytes + self._last_keys.nbytes + self._counts.nbytes)
+        return 0 if self._code is None else sum(array.nbytes for array in self._blocks)
 
     def step(self, budget: int) -> bool:
         stop = min(self._keys.size, self._counted + budget)
@@ -170,32 +162,32 @@ class HuffmanBuilder:
         self._counted = stop
         if stop < self._keys.size:
             return False
-        if self._lengths is None:
-            self._allocate()
-        assert self._lengths is not None
+        if self._code is None:
+            self._code = self._allocate()
         stop = min(self._keys.size, self._encoded + budget)
         self._encoded, self._block, self._bit = huffman.encode(
-            self._keys, self._encoded, stop, self._lengths, self._codes, self._words, self._last_keys, self._counts,
-            self._block, self._bit,
-        )  # fmt: skip
+            self._keys, self._encoded, stop, self._code, self._blocks, self._block, self._bit
+        )
         assert self._encoded == stop, "blocks were counted for the longest code"
         return stop == self._keys.size
 
-    def _allocate(self) -> None:
-        self._lengths = huffman.code_lengths(self._positions)
-        self._codes, _ = huffman.canonical_codes(self._lengths)
-        bits = int((self._positions * (self._lengths + np.arange(64))).sum())
+    def _allocate(self) -> huffman.Code:
+        lengths = huffman.code_lengths(self._positions)
+        bits = int((self._positions * (lengths + np.arange(64))).sum())
         # A block wastes at most its last key's bits, and keeps one key whole.
-        longest = int((self._lengths + np.arange(64))[self._positions > 0].max(initial=0))
+        longest = int((lengths + np.arange(64))[self._positions > 0].max(initial=0))
         blocks = bits // (huffman.BLOCK_BITS - 64 - longest) + 1
-        self._words: NDArray[np.uint64] = np.empty(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64)
-        self._last_keys: NDArray[np.uint64] = np.empty(blocks, np.uint64)
-        self._counts: NDArray[np.uint16] = np.empty(blocks, np.uint16)
+        self._blocks = huffman.Blocks(
+            np.empty(blocks * huffman.BLOCK_WORDS + _SPARE_WORDS, np.uint64),
+            np.empty(blocks, np.uint64),
+            np.empty(blocks, np.uint16),
+        )
+        return huffman.Code(lengths, *huffman.canonical_codes(lengths))
 
     def run(self) -> HuffmanRun:
-        assert self._lengths is not None
+        assert self._code is not None
         used = self._block + 1 if self._keys.size else 0
-        last_keys, counts = self._last_keys[:used].copy(), self._counts[:used].copy()
-        words = self._words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
+        last_keys, counts = self._blocks.last_keys[:used].copy(), self._blocks.counts[:used].copy()
+        words = self._blocks.words[: used * huffman.BLOCK_WORDS + _SPARE_WORDS]
         words[-_SPARE_WORDS:] = 0
-        return HuffmanRun(words, last_keys, counts, self._lengths, skip=self._skip, epoch=self._epoch)
+        return HuffmanRun(words, last_keys, counts, self._code.lengths, skip=self._skip, epoch=self._epoch)

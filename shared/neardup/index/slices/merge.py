@@ -30,7 +30,7 @@ class Merge:
         self._inputs = [_Reader(older, spares), _Reader(newer, spares)]
         total = older.size + newer.size
         self._out: NDArray[np.uint64] = spares.array(total, np.uint64)
-        self._i = self._j = 0
+        self._done = (0, 0)
         self._builder: Builder | None = None
         # Each key is read, merged and indexed once, and all of it must be done while newer.size keys come in.
         self._pace = HASTE * 3 * total / max(1, newer.size)
@@ -48,12 +48,12 @@ class Merge:
             if budget <= 0:
                 return None
         if self._builder is None:
-            before = self._i + self._j
-            self._i, self._j = merge_step(
-                self._inputs[0].keys, None, self._inputs[1].keys, None, self._i, self._j, self._out, None, budget
+            before = sum(self._done)
+            self._done = merge_step(
+                self._inputs[0].keys, None, self._inputs[1].keys, None, self._done, self._out, None, budget
             )
-            budget -= self._i + self._j - before
-            if self._i + self._j < self._out.size:
+            budget -= sum(self._done) - before
+            if sum(self._done) < self._out.size:
                 return None
             self._builder = self._make_builder(self._out, self.older.epoch, self._spares)
         return self._builder.run() if self._builder.step(max(1, budget)) else None

@@ -86,27 +86,21 @@ class PlainRun:
     def probe(self, lookup: Lookup, found: Found) -> int:
         if not self.bitmap_bits:
             return self.probe_unfiltered(lookup, found)
-        directory = self._directory
+        entries = self._directory.entries
         return found.collect_capped(
             lookup,
             lambda start: probe_filtered(
-                self.bitmap, self.bitmap_bits, self.keys, directory.words, directory.skip,
-                directory.bits, lookup.keys, lookup.limits, start, lookup.mask, lookup.cap,
-                found.query, found.key, found.count,
+                self.bitmap, self.bitmap_bits, self.keys, entries, lookup.queries, start, found.buffers, found.count
             ),
-        )  # fmt: skip
+        )
 
     def probe_unfiltered(self, lookup: Lookup, found: Found) -> int:
         """The same without asking the bitmap, for who has done so."""
-        directory = self._directory
+        entries = self._directory.entries
         return found.collect_capped(
             lookup,
-            lambda start: probe_sorted(
-                self.keys, directory.words, directory.skip, directory.bits, lookup.keys,
-                lookup.limits, start, lookup.mask, lookup.cap,
-                found.query, found.key, found.count,
-            ),
-        )  # fmt: skip
+            lambda start: probe_sorted(self.keys, entries, lookup.queries, start, found.buffers, found.count),
+        )
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
         return self.keys[start:stop]

@@ -129,19 +129,6 @@ class Slice:
         self.counts.inserted += fresh.size
         self.counts.repeated += keys.size - fresh.size
 
-    def forget(self, key: int) -> bool:
-        """Remove a key; True when it was there. Rewrites the runs that hold it: for operators, not for the hot path."""
-        word = np.uint64(key)
-        was_there = self._tail.forget(word)
-        was_there |= self._levels.rewrite(lambda run: self._without(run, word))
-        self.counts.forgotten += was_there
-        return was_there
-
-    def settle(self) -> None:
-        """Finish: tail into a run, all runs of an epoch into one. Takes as long as it takes; for loading and tests."""
-        self._flush()
-        self._levels.settle()
-
     def restore(self, runs: Iterable[SortedRun], tail: NDArray[np.uint64], epoch: int) -> None:
         """Take over the state that a snapshot kept, oldest run first."""
         self.epoch = epoch
@@ -219,14 +206,6 @@ class Slice:
 
     def _merge(self, older: SortedRun, newer: SortedRun, spares: ArrayPool) -> Merge:
         return Merge(older, newer, spares, self._builder)
-
-    def _without(self, run: SortedRun, key: np.uint64) -> SortedRun | None:
-        """The run without that key; None when it does not have it."""
-        keys = run.read(0, run.size)
-        at = int(np.searchsorted(keys, key))
-        if at == keys.size or keys[at] != key:
-            return None
-        return self._built(np.delete(keys, at), run.epoch)
 
 
 def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.index.lsm.lookup import Found, Lookup
-from neardup.kernels.index.scanning import EMPTY, fill_tail, scan_tail
+from neardup.kernels.common.plain import plain
+from neardup.kernels.index.scanning import EMPTY, TailTable, fill_tail, scan_tail
 
 
 class Tail:
@@ -12,9 +13,12 @@ class Tail:
 
     def __init__(self, room: int, mask: np.uint64) -> None:
         self._room, self._mask = room, mask
-        self._keys: NDArray[np.uint64] = np.empty(room, np.uint64)
-        self._previous: NDArray[np.int32] = np.empty(room, np.int32)
-        self._slots: NDArray[np.int32] = np.full(2 << room.bit_length(), EMPTY, np.int32)
+        self._table = TailTable(
+            slots=np.full(2 << room.bit_length(), EMPTY, np.int32),
+            keys=np.empty(room, np.uint64),
+            previous=np.empty(room, np.int32),
+        )
+        self._plain_table = plain(self._table)
         self._count = 0
 
     def __len__(self) -> int:
@@ -28,12 +32,12 @@ class Tail:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, the same whether empty or full."""
-        return int(self._keys.nbytes + self._previous.nbytes + self._slots.nbytes)
+        return sum(array.nbytes for array in self._table)
 
     @property
     def keys(self) -> NDArray[np.uint64]:
         """In the order they came."""
-        return self._keys[: self._count]
+        return self._table.keys[: self._count]
 
     def probe_and_insert(self, lookup: Lookup, known: NDArray[np.bool_], found: Found) -> int:
         """Add what each lookup finds, among earlier ones too, to `found`, and its key to the tail; return how many.
@@ -44,9 +48,8 @@ class Tail:
 
         def kernel(start: int, into: Found) -> tuple[int, int]:
             reached, count, self._count, scanned = scan_tail(
-                lookup.keys, lookup.limits, start, lookup.mask, self._mask, lookup.cap, known, self._slots,
-                self._keys, self._previous, self._count, into.query, into.key, into.count,
-            )  # fmt: skip
+                lookup.queries, start, self._mask, known, self._plain_table, self._count, into.buffers, into.count
+            )
             into.scanned += scanned
             return reached, count
 
@@ -60,19 +63,11 @@ class Tail:
 
     def load(self, keys: NDArray[np.uint64]) -> None:
         """Hold these instead: different ones, no more than there is room for."""
-        self._slots.fill(EMPTY)
+        self._table.slots.fill(EMPTY)
         self._count = keys.size
-        fill_tail(keys, self._mask, self._slots, self._keys, self._previous)
+        fill_tail(keys, self._mask, self._plain_table)
 
     def clear(self) -> None:
         """Hold nothing."""
-        self._slots.fill(EMPTY)
+        self._table.slots.fill(EMPTY)
         self._count = 0
-
-    def forget(self, key: np.uint64) -> bool:
-        """Remove a key; True when it was there."""
-        kept = self.keys[self.keys != key]
-        if kept.size == self._count:
-            return False
-        self.load(kept)
-        return True

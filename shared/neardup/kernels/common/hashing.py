@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.common.borrowing import njit_borrowing
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 P1 = np.uint64(0x9E3779B185EBCA87)
 P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -102,7 +102,7 @@ def hash_slices(data: NDArray[np.uint8], ends: NDArray[np.int64], seeds: NDArray
     return hashes
 
 
-@njit_borrowing
+@njit_no_refcounts
 def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64) -> np.uint64:
     """XXH64 of the little-endian bytes of `words[start:end]`."""
     at = start

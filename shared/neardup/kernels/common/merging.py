@@ -51,13 +51,16 @@ def merge_step(
     older_values: Values,
     newer: NDArray[np.uint64],
     newer_values: Values,
-    i: int,
-    j: int,
+    done: tuple[int, int],
     out: NDArray[np.uint64],
     out_values: Values,
     budget: int,
 ) -> tuple[int, int]:
-    """Write at most `budget` more entries to out[i + j:]; return how many of each run are written now."""
+    """Merge at most `budget` more entries into `out`.
+
+    `done` is the number of entries of each run that are merged already. Returns the new numbers.
+    """
+    i, j = done
     count = min(budget, older.size - i + newer.size - j)
     share = _share_of_older(older, older_values, newer, newer_values, i, j, count)
     end_i = i + share

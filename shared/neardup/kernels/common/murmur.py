@@ -4,9 +4,6 @@ Tokens are short and of every length. This function takes up to 15 bytes without
 could guess, and so is twice as fast on them as XXH64, which is faster on everything else.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

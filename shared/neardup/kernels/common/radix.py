@@ -3,9 +3,6 @@
 Large arrays are first divided by their leading digit, so that what follows stays in the cache.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

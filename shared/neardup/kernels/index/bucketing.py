@@ -6,12 +6,15 @@ The hash table is made for one thing, to be asked and added to in turn. `slots` 
 that key, or is EMPTY; an entry leads to the one with the same key before it and knows how many there are.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.common.hashing import P2, P3, avalanche
 from neardup.kernels.common.prefetching import prefetch
+from neardup.kernels.index.arguments import Buffers
 from neardup.kernels.index.locating import VALUE_BITS, bucket_of, first_at_least, range_of
 
 U = np.uint64
@@ -35,6 +38,43 @@ ASKS = 8
 """It only asks, and is not to be added."""
 
 
+class SortedPairs(NamedTuple):
+    """A sorted run of pairs, with a directory on the leading `bits` bits of the keys."""
+
+    keys: NDArray[np.uint64]
+    fingerprints: NDArray[np.uint64]
+    directory: NDArray[np.uint64]
+    bits: int
+
+
+class PairBatch(NamedTuple):
+    """The pairs of a batch, with what the runs are known to hold of each."""
+
+    keys: NDArray[np.uint64]
+    fingerprints: NDArray[np.uint64]
+    marks: NDArray[np.uint8]
+    """OWN, OWN_NOW, COMMON and ASKS, as bits."""
+    common: int
+    """Number of fingerprints from which on a bucket is common, and ignored."""
+
+
+class InRuns(NamedTuple):
+    """The fingerprints that the runs hold for a batch: others[ends[i] : ends[i + 1]] for pair i."""
+
+    ends: NDArray[np.int64]
+    others: NDArray[np.uint64]
+
+
+class RecentTable(NamedTuple):
+    """The arrays of the hash table."""
+
+    slots: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    fingerprints: NDArray[np.uint64]
+    previous: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+
+
 @njit(nogil=True, cache=True)
 def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
     """out[i] is a one-to-one function of keys[i]."""
@@ -54,25 +94,22 @@ def unmix(mixed: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
 
 @njit(nogil=True, cache=True)
 def probe_buckets(
-    keys: NDArray[np.uint64],
-    fingerprints: NDArray[np.uint64],
-    directory: NDArray[np.uint64],
-    bits: int,
-    queries: NDArray[np.uint64],
-    own: NDArray[np.uint64],
+    run: SortedPairs,
+    batch: PairBatch,
     start: int,
-    common: int,
     own_mark: int,
-    marks: NDArray[np.uint8],
-    found_query: NDArray[np.int64],
-    found_fingerprint: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int]:
-    """Report for each query from `start` on the fingerprints that a run (sorted pairs) has under its key.
+    """Report the fingerprints that a run holds under the key of each pair of the batch, from `start` on.
 
-    A query's own fingerprint is not reported, but sets `own_mark` in its marks. Nor are `common` of them or more, which
-    set COMMON. Returns (next query, found); the next query is short of the end when the buffers have no room.
+    The pair's own fingerprint is not reported but sets `own_mark` in its marks. A bucket that has reached the limit is
+    not reported but sets COMMON. Returns the next pair and the number of pairs in the buffers. The next pair is before
+    the end if the buffers are full.
     """
+    keys, fingerprints, directory, bits = run
+    queries, own, marks, common = batch
+    found_query, found_fingerprint = buffers
     drop = U(63 - bits)
     total = queries.size
     lows = np.empty(RING, np.uint64)
@@ -126,16 +163,9 @@ def slot_of(key: np.uint64, slots: NDArray[np.int32], recent_keys: NDArray[np.ui
 
 
 @njit(nogil=True, cache=True)
-def remember(
-    keys: NDArray[np.uint64],
-    fingerprints: NDArray[np.uint64],
-    slots: NDArray[np.int32],
-    recent_keys: NDArray[np.uint64],
-    recent_fingerprints: NDArray[np.uint64],
-    previous: NDArray[np.int32],
-    sizes: NDArray[np.int32],
-) -> None:
-    """Fill the empty hash table with pairs of which no two are the same."""
+def fill_recent(keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], table: RecentTable) -> None:
+    """Insert distinct pairs into an empty hash table."""
+    slots, recent_keys, recent_fingerprints, previous, sizes = table
     for i in range(keys.size):
         slot = slot_of(keys[i], slots, recent_keys)
         last = slots[slot]
@@ -165,44 +195,39 @@ def _distinct(words: NDArray[np.uint64], start: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def meet(
-    keys: NDArray[np.uint64],
-    fingerprints: NDArray[np.uint64],
+def probe_and_insert_recent(
+    batch: PairBatch,
+    in_runs: InRuns,
+    table: RecentTable,
     start: int,
-    common: int,
     one_epoch: bool,
-    marks: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    others: NDArray[np.uint64],
-    slots: NDArray[np.int32],
-    recent_keys: NDArray[np.uint64],
-    recent_fingerprints: NDArray[np.uint64],
-    previous: NDArray[np.int32],
-    sizes: NDArray[np.int32],
     recent: int,
-    found_query: NDArray[np.int64],
-    found_fingerprint: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, int]:
-    """Pair by pair from `start` on: report who is in its bucket, then add it to the `recent` entries of the hash table.
+    """For each pair from `start` on, report all fingerprints in its bucket, then insert the pair into the hash table.
 
-    others[ends[i]:ends[i + 1]] is what the runs have for pair i, and marks[i] what `probe_buckets` marked, or ASKS;
-    `one_epoch` says that no two of those can be equal. Returns (next pair, found, recent, how many buckets were
-    common); the next pair is short of the end when the found buffers have no room. There must be room for all pairs in
-    the hash table.
+    The bucket consists of what the runs hold and of the `recent` pairs in the hash table. `one_epoch` asserts that no
+    pair is in more than one of these. Returns the next pair, the number of pairs in the buffers, the number of pairs in
+    the hash table, and the number of common buckets. The next pair is before the end if the buffers are full. The hash
+    table must have room for the whole batch.
     """
+    keys, fingerprints, marks, common = batch
+    ends, others = in_runs
+    slots, recent_keys, recent_fingerprints, previous, sizes = table
+    found_query, found_fingerprint = buffers
     ignored = 0
     for i in range(start, keys.size):
         slot = slot_of(keys[i], slots, recent_keys)
         entry = slots[slot]
-        in_runs = ends[i + 1] - ends[i]
+        held = ends[i + 1] - ends[i]
         in_table = np.int64(0) if entry == EMPTY else np.int64(sizes[entry])
         mark = marks[i]
         own_in_runs = mark & (OWN | OWN_NOW) != 0
-        if mark & COMMON or in_table >= common or (one_epoch and in_runs + in_table + own_in_runs >= common):
+        if mark & COMMON or in_table >= common or (one_epoch and held + in_table + own_in_runs >= common):
             ignored += 1
             continue
-        if found + in_runs + in_table > found_query.size:
+        if found + held + in_table > found_query.size:
             return i, found, recent, ignored
         end = found
         for place in range(ends[i], ends[i + 1]):

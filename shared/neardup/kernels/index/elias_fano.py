@@ -5,8 +5,7 @@ lower parts stand in one packed array. The upper parts are a bitmap: for each va
 has it, then a 0. So the keys with upper part j begin after the j-th 0; every SAMPLE-th 0 has its place noted.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="return-value"
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.common.bits import popcount
 from neardup.kernels.common.prefetching import prefetch
+from neardup.kernels.index.arguments import Buffers, Queries
 from neardup.kernels.index.probing import scan_range
 
 U = np.uint64
@@ -22,6 +22,17 @@ SAMPLE_BITS = U(8)
 AHEAD = 16
 RING = 32
 ALL = U(0xFFFFFFFFFFFFFFFF)
+
+
+class EncodedKeys(NamedTuple):
+    """A sorted run in encoded form. Its keys share the first `skip` bits, which `prefix` holds."""
+
+    lower: NDArray[np.uint64]
+    upper: NDArray[np.uint64]
+    samples: NDArray[np.uint32]
+    prefix: np.uint64
+    skip: int
+    upper_bits: int
 
 
 @njit(nogil=True, cache=True)
@@ -125,19 +136,14 @@ def begin_of(upper: NDArray[np.uint64], samples: NDArray[np.uint32], value: np.u
 
 
 @njit(nogil=True, cache=True)
-def decode(
-    start: int,
-    stop: int,
-    prefix: np.uint64,
-    skip: int,
-    upper_bits: int,
-    lower: NDArray[np.uint64],
-    upper: NDArray[np.uint64],
-    place: int,
-    out: NDArray[np.uint64],
-) -> int:
-    """Read keys[start:stop] into out; `place` is the bit of `upper` to go on from, and the new one is returned."""
-    width = U(64 - skip - upper_bits)
+def decode(encoded: EncodedKeys, start: int, stop: int, place: int, out: NDArray[np.uint64]) -> int:
+    """Decode keys[start:stop] into `out`.
+
+    `place` is the bit of the upper parts to continue from, which is 0 for the first key and otherwise what the call
+    before returned.
+    """
+    lower, upper, prefix = encoded.lower, encoded.upper, encoded.prefix
+    width = U(64 - encoded.skip - encoded.upper_bits)
     at = U(place)
     for i in range(start, stop):
         while (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
@@ -150,23 +156,22 @@ def decode(
 
 @njit(nogil=True, cache=True)
 def probe_elias_fano(
-    prefix: np.uint64,
-    skip: int,
-    upper_bits: int,
-    lower: NDArray[np.uint64],
-    upper: NDArray[np.uint64],
-    samples: NDArray[np.uint32],
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
-    start: int,
+    encoded: EncodedKeys,
+    lookups: Queries,
     leading: int,
-    mask: np.uint64,
-    cap: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    start: int,
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, np.int64]:
-    """As probe_sorted, on the compressed form: the range of upper parts is found, and only its keys are decoded."""
+    """Do as `probe_sorted` on the encoded form: find the range of upper parts and decode only its keys.
+
+    `leading` is the number of leading bits in the queries' mask.
+    """
+    lower, upper, samples, prefix, skip, upper_bits = encoded
+    queries, limits, mask, cap = lookups
+    group = Queries(queries, limits, mask, cap)
+    found_query, found_key = buffers
+    into = Buffers(found_query, found_key)
     left = U(skip)
     right = U(64 - upper_bits)
     width = U(64 - skip - upper_bits)
@@ -211,9 +216,7 @@ def probe_elias_fano(
                 keys[count] = prefix | (value << width) | get_bits(lower, (at - value) * width, width)
                 count += U(1)
             at += U(1)
-        found, more = scan_range(
-            keys, U(0), count, queries[step], limits[step], mask, cap, step, found_query, found_key, found
-        )
+        found, more = scan_range(keys, U(0), count, group, step, step, into, found)
         capped += more
         scanned += count
     return total, found, capped, np.int64(scanned)

@@ -4,6 +4,8 @@ A sort of one fingerprint's costs mispredicts its branches. Here LANES fingerpri
 network, the same comparisons whatever the costs are, runs over all of them: vector instructions without a branch.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -17,6 +19,24 @@ POSITION = np.int32(63)
 CANDIDATE_BITS = np.int32(7)
 MOST_CANDIDATES = 1 << 7
 CANDIDATE = np.int32(MOST_CANDIDATES - 1)
+
+
+class FlipSearch(NamedTuple):
+    """The constants of a probabilistic search."""
+
+    costs: NDArray[np.uint16]
+    """The cost of flipping a bit, by its level."""
+    header: int
+    """Number of leading bits that are flipped."""
+    most: int
+    """Maximum number of bits flipped at once."""
+    candidates: NDArray[np.uint8]
+    """One column per set of ranks that can be among the likeliest, filled up with the rank `header`; without columns, a
+    heap finds the likeliest sets."""
+    ranking: NDArray[np.uint8]
+    """The sorting network for the bits of the header."""
+    choosing: NDArray[np.uint8]
+    """The sorting network for the candidates."""
 
 
 @njit(nogil=True, cache=True)
@@ -37,23 +57,17 @@ def flip_lookups(
     fingerprints: NDArray[np.uint64],
     levels: NDArray[np.uint8],
     numbers: NDArray[np.int64],
-    costs_of_levels: NDArray[np.uint16],
-    header: int,
-    most: int,
-    candidates: NDArray[np.uint8],
-    ranking: NDArray[np.uint8],
-    choosing: NDArray[np.uint8],
+    search: FlipSearch,
     own: int,
     keys: NDArray[np.uint64],
     limits: NDArray[np.uint64],
 ) -> None:
-    """Row i: `own` times (0 or 1) fingerprint numbers[i] itself, then its likeliest flips, each with the distance left.
+    """Write the lookups of fingerprint numbers[i] to row i of `keys`, and the distances left to row i of `limits`.
 
-    Likeliest first, at most `most` bits of the header each. Where there are fewer flips than the row has room for, it
-    repeats the fingerprint itself. The columns of `candidates` are all sets that can be among the likeliest, filled up
-    with the rank `header`; when there are none, a heap finds them. The networks sort the header's bits, and as many
-    candidates as there is room for.
+    A row holds `own` times (0 or 1) the fingerprint itself, then its flips, likeliest first. If there are fewer flips
+    than the row has room for, the fingerprint is repeated.
     """
+    costs_of_levels, header, most, candidates, ranking, choosing = search
     room = keys.shape[1] - own
     few = candidates.shape[1]
     sorted_bits = np.zeros((header, LANES), np.int32)
@@ -137,9 +151,10 @@ def attempts_needed(
     nothing = np.zeros(differences.size, np.uint64)
     none = np.empty((0, 0), np.uint8)
     everyone = np.arange(differences.size)
+    search = FlipSearch(costs_of_levels, header, most, none, ranking, none)
     for first in range(0, differences.size, LANES):
         numbers = everyone[first : first + LANES]
-        flip_lookups(nothing, levels, numbers, costs_of_levels, header, most, none, ranking, none, 1, keys, limits)
+        flip_lookups(nothing, levels, numbers, search, 1, keys, limits)
         for row in range(numbers.size):
             number = numbers[row]
             sought = (differences[number] >> U(64 - header)) << U(64 - header)

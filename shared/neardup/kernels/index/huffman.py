@@ -5,16 +5,16 @@ which it differs from the one before, and the bits behind that; the first key of
 block from the most significant one of each word on, so that codes can be read by comparing.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="return-value"
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.common.bits import leading_one
-from neardup.kernels.common.borrowing import njit_borrowing
-from neardup.kernels.index.locating import bucket_of, first_at_least, range_of
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
+from neardup.kernels.index.arguments import Buffers, Queries
+from neardup.kernels.index.locating import Directory, bucket_of, first_at_least, range_of
 from neardup.kernels.index.probing import narrowed, scan_range
 
 U = np.uint64
@@ -23,6 +23,22 @@ BLOCK_WORDS = 128
 BLOCK_BITS = BLOCK_WORDS * 64
 PEEK = 12
 """Codes up to this long are read from a table with 2^12 entries, longer ones bit by bit."""
+
+
+class Code(NamedTuple):
+    """A canonical Huffman code: the length and the bits of each symbol's code, and the table of `canonical_codes`."""
+
+    lengths: NDArray[np.int64]
+    codes: NDArray[np.uint64]
+    peeks: NDArray[np.int16]
+
+
+class Blocks(NamedTuple):
+    """Encoded blocks, with the last key and the number of keys of each."""
+
+    words: NDArray[np.uint64]
+    last_keys: NDArray[np.uint64]
+    counts: NDArray[np.uint16]
 
 
 @njit(nogil=True, cache=True)
@@ -112,7 +128,7 @@ def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width:
         words[word + 1] |= value << U(64 - (width - room))
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _get(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
     """The 64 bits from bit `at` on; the word after the last one must exist."""
     word = at >> U(6)
@@ -126,18 +142,17 @@ def encode(
     keys: NDArray[np.uint64],
     start: int,
     stop: int,
-    lengths: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    last_keys: NDArray[np.uint64],
-    counts: NDArray[np.uint16],
+    code: Code,
+    blocks: Blocks,
     block: int,
     at: int,
 ) -> tuple[int, int, int]:
-    """Append keys[start:stop]; `at` is the bit reached in `block`. Blocks are cleared when they begin.
+    """Append keys[start:stop] to the blocks, from bit `at` of `block` on. Blocks are cleared when they begin.
 
-    Returns (next key, block, at). The next key is short of stop when the blocks are used up: call again with more.
+    Returns the next key, the block and the bit reached. The next key is before `stop` if the blocks are full.
     """
+    lengths, codes, _ = code
+    words, last_keys, counts = blocks
     for i in range(start, stop):
         if i > 0:
             position = leading_one(keys[i] ^ keys[i - 1])
@@ -163,15 +178,14 @@ def encode(
     return stop, block, at
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _next_key(
     words: NDArray[np.uint64],
     at: np.uint64,
     key: np.uint64,
-    lengths: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    peeks: NDArray[np.int16],
+    code: Code,
 ) -> tuple[np.uint64, np.uint64]:
+    lengths, codes, peeks = code
     window = _get(words, at)
     peek = peeks[window >> U(64 - PEEK)]
     length = U(peek & 63)
@@ -190,17 +204,9 @@ def _next_key(
 
 
 @njit(nogil=True, cache=True)
-def decode_blocks(
-    words: NDArray[np.uint64],
-    first: int,
-    last: int,
-    counts: NDArray[np.uint16],
-    lengths: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    peeks: NDArray[np.int16],
-    out: NDArray[np.uint64],
-) -> int:
-    """Read all keys of the blocks first to last; return how many."""
+def decode_blocks(blocks: Blocks, first: int, last: int, code: Code, out: NDArray[np.uint64]) -> int:
+    """Decode all keys of the blocks `first` to `last` into `out` and return their number."""
+    words, _, counts = blocks
     written = U(0)
     for block in range(first, last + 1):
         key = words[block * BLOCK_WORDS]
@@ -208,7 +214,7 @@ def decode_blocks(
         written += U(1)
         at = U(block) * U(BLOCK_BITS) + U(64)
         for _ in range(1, counts[block]):
-            at, key = _next_key(words, at, key, lengths, codes, peeks)
+            at, key = _next_key(words, at, key, code)
             out[written] = key
             written += U(1)
     return int(written)
@@ -216,33 +222,30 @@ def decode_blocks(
 
 @njit(nogil=True, cache=True)
 def probe_huffman(
-    words: NDArray[np.uint64],
-    last_keys: NDArray[np.uint64],
-    counts: NDArray[np.uint16],
-    directory: NDArray[np.uint64],
-    skip: int,
-    bits: int,
-    lengths: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    peeks: NDArray[np.int16],
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
+    blocks: Blocks,
+    code: Code,
+    directory: Directory,
+    lookups: Queries,
     numbers: NDArray[np.int64],
     start: int,
-    mask: np.uint64,
-    cap: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, np.int64]:
-    """As probe_sorted, for queries in rising order, reported under their numbers.
+    """Do as `probe_sorted` for queries in rising order, which are reported under their `numbers`.
 
-    Queries that need the same block go on with what the one before decoded, and no further than they need.
+    `directory` leads to the last keys of the blocks. A query that needs the same block as the one before continues with
+    the keys decoded so far, and decodes no more than it needs.
     """
+    words, last_keys, counts = blocks
+    entries, skip, bits = directory
+    queries, limits, mask, cap = lookups
+    found_query, found_key = buffers
+    into = Buffers(found_query, found_key)
     left = U(skip)
     drop = U(63 - bits)
     # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
     mask |= ~(ALL >> left)
+    group = Queries(queries, limits, mask, cap)
     keys = np.empty(BLOCK_BITS, np.uint64)
     held = 0
     held_first = np.int64(-1)
@@ -255,7 +258,7 @@ def probe_huffman(
         query = queries[step]
         smallest = query & mask
         largest = query | ~mask
-        low, high = range_of(directory, bucket_of(smallest, left, drop))
+        low, high = range_of(entries, bucket_of(smallest, left, drop))
         # The first block whose last key is not too small.
         first = np.int64(first_at_least(last_keys, low, high, smallest))
         if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
@@ -269,7 +272,7 @@ def probe_huffman(
             block_end = 0
         while held == 0 or key <= largest:
             if held < block_end:
-                at, key = _next_key(words, at, key, lengths, codes, peeks)
+                at, key = _next_key(words, at, key, code)
             elif block + 1 < last_keys.size:
                 block += 1
                 key = words[block * BLOCK_WORDS]
@@ -282,9 +285,7 @@ def probe_huffman(
             keys[held] = key
             held += 1
         low, high = narrowed(keys, U(0), U(held), query, mask)
-        found, more = scan_range(
-            keys, low, high, query, limits[step], mask, cap, numbers[step], found_query, found_key, found
-        )
+        found, more = scan_range(keys, low, high, group, step, numbers[step], into, found)
         capped += more
         scanned += high - low
     return queries.size, found, capped, np.int64(scanned)

@@ -8,11 +8,13 @@ Where a value has more keys than four bits can count, its word says DENSE instea
 then a range, which is searched by halving when it is long.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.common.borrowing import njit_borrowing
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 U = np.uint64
 VALUES = 8
@@ -25,13 +27,21 @@ IN_EVERY_BYTE = U(0x01010101)
 WINDOW = 512
 
 
-@njit_borrowing
+class Directory(NamedTuple):
+    """A directory on the `bits` bits that follow the first `skip` bits, which all keys share."""
+
+    words: NDArray[np.uint64]
+    skip: int
+    bits: int
+
+
+@njit_no_refcounts
 def bucket_of(key: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
     """The key's leading bits behind the first `skip` ones; `drop` is 63 less their number, which may be 0."""
     return ((key << skip) >> U(1)) >> drop
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _counted(keys: NDArray[np.uint64], begin: np.uint64, end: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
     """How many of keys[begin:end] have each of a word's values, or DENSE."""
     counts = U(0)
@@ -96,7 +106,7 @@ def extend_directory(
     return at
 
 
-@njit_borrowing
+@njit_no_refcounts
 def range_of(words: NDArray[np.uint64], bucket: np.uint64) -> tuple[np.uint64, np.uint64]:
     """(low, high): all keys with these leading bits are in [low, high), and where they are dense also others."""
     at = bucket >> VALUE_BITS

@@ -19,18 +19,16 @@ its own beginning and end: the first lines are asked for before it, and behind t
 which the directory leaves out.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="return-value"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.common.bits import popcount
-from neardup.kernels.common.borrowing import njit_borrowing
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 from neardup.kernels.common.prefetching import prefetch
-from neardup.kernels.index.lines import LINE, is_one_within
-from neardup.kernels.index.locating import VALUE_BITS, bucket_of, first_at_least, range_of
+from neardup.kernels.index.arguments import Buffers, Queries
+from neardup.kernels.index.cache_lines import LINE, is_one_within
+from neardup.kernels.index.locating import VALUE_BITS, Directory, bucket_of, first_at_least, range_of
 
 U = np.uint64
 AHEAD = 16
@@ -73,71 +71,70 @@ def narrowed(
     return low, past + U(past < high and keys[past] == query | ~mask)
 
 
-@njit(nogil=True, cache=True)
+@njit_no_refcounts
 def _nearest(
     keys: NDArray[np.uint64],
     low: np.uint64,
     high: np.uint64,
-    query: np.uint64,
-    limit: np.uint64,
-    mask: np.uint64,
-    cap: int,
+    queries: Queries,
+    place: int,
     number: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> int:
-    """The `cap` nearest, distance by distance: rare, so the range is simply read once per distance."""
-    full = found + cap
-    for distance in range(np.int64(limit) + 1):
+    """Report only the nearest matches, as many as the cap. Rare, so the range is read once per distance."""
+    query = queries.keys[place]
+    full = found + queries.cap
+    for distance in range(np.int64(queries.limits[place]) + 1):
         for position in range(low, high):
             difference = keys[position] ^ query
-            if popcount(difference) == U(distance) and difference & mask == U(0):
-                found_query[found] = number
-                found_key[found] = keys[position]
+            if popcount(difference) == U(distance) and difference & queries.mask == U(0):
+                buffers.query[found] = number
+                buffers.key[found] = keys[position]
                 found += 1
                 if found == full:
                     return found
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit_no_refcounts
 def scan_range(
     keys: NDArray[np.uint64],
     low: np.uint64,
     high: np.uint64,
-    query: np.uint64,
-    limit: np.uint64,
-    mask: np.uint64,
-    cap: int,
+    queries: Queries,
+    place: int,
     number: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int]:
-    """Report under `number` those of keys[low:high] that agree in `mask` and differ in at most `limit` bits.
+    """Report the matches of queries.keys[place] in keys[low:high], under `number`.
 
-    At most `cap`, the nearest, and among equally near ones the smallest. Returns (found, 1 when there were more).
+    A match agrees with the query in the mask and differs in at most its limit of bits. When there are more matches than
+    the cap, the nearest are reported, and among equally near ones the smallest. Returns the new number of pairs in the
+    buffers, and 1 if matches were left out.
     """
+    query = queries.keys[place]
+    limit = queries.limits[place]
     before = found
     for position in range(low, high):
         difference = keys[position] ^ query
-        if popcount(difference) <= limit and difference & mask == U(0):
-            if found - before == cap:
-                return _nearest(keys, low, high, query, limit, mask, cap, number, found_query, found_key, before), 1
-            found_query[found] = number
-            found_key[found] = difference ^ query
+        if popcount(difference) <= limit and difference & queries.mask == U(0):
+            if found - before == queries.cap:
+                return _nearest(keys, low, high, queries, place, number, buffers, before), 1
+            buffers.query[found] = number
+            buffers.key[found] = difference ^ query
             found += 1
     return found, 0
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _line_of(at: np.uint64, offset: np.uint64) -> np.uint64:
     """Where the cache line of the key at this place begins, perhaps before the first key: it then wraps around."""
     return ((at + offset) & ~IN_LINE) - offset
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _lines_of(low: np.uint64, high: np.uint64, offset: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Those of the first and the last key of a range; the first line of all stands in for none, as it is near."""
     # By a mask, as a branch would often be mispredicted.
@@ -145,7 +142,7 @@ def _lines_of(low: np.uint64, high: np.uint64, offset: np.uint64) -> tuple[np.ui
     return _line_of(low & is_some, offset), _line_of((high - U(1)) & is_some, offset)
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _in_ranges(
     directory: NDArray[np.uint64],
     queries: NDArray[np.uint64],
@@ -165,25 +162,24 @@ def _in_ranges(
 @njit(nogil=True, cache=True)
 def probe_sorted(
     keys: NDArray[np.uint64],
-    directory: NDArray[np.uint64],
-    skip: int,
-    bits: int,
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
+    directory: Directory,
+    lookups: Queries,
     start: int,
-    mask: np.uint64,
-    cap: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, np.int64]:
-    """For each query from `start` on: all keys that agree in `mask` and differ in at most limits[q] bits.
+    """Report the matches of each query from `start` on, as `scan_range` does.
 
-    They are reported as `scan_range` does. The mask has all bits of the directory, or more. The keys are aligned as
-    words are. Returns (the next query, how many were found in all, how many queries had more than the cap, how many
-    keys were in their ranges of the directory); the next query is short of the end when the buffers have no room for
-    `cap` more: call again with larger ones.
+    The mask must have all bits of the directory. The keys are aligned as words are. Returns the next query, the number
+    of pairs in the buffers, the number of queries with more matches than the cap, and the number of keys in their
+    ranges of the directory. The next query is before the end if the buffers have no room for as many pairs as the cap:
+    the caller enlarges them and calls again.
     """
+    words, skip, bits = directory
+    queries, limits, mask, cap = lookups
+    group = Queries(queries, limits, mask, cap)
+    found_query, found_key = buffers
+    into = Buffers(found_query, found_key)
     left = U(skip)
     drop = U(63 - bits)
     offset = U(keys.ctypes.data >> 3) & IN_LINE
@@ -195,18 +191,18 @@ def probe_sorted(
     in_flight = min(AHEAD, total - start)
     capped = 0
     for i in range(start, min(start + 2 * AHEAD, total)):
-        prefetch(directory, bucket_of(queries[U(i)], left, drop) >> VALUE_BITS)
+        prefetch(words, bucket_of(queries[U(i)], left, drop) >> VALUE_BITS)
     for i in range(start, start + in_flight):
-        low, high = range_of(directory, bucket_of(queries[U(i)], left, drop))
+        low, high = range_of(words, bucket_of(queries[U(i)], left, drop))
         one, other = _lines_of(low, high, offset)
         firsts[U(i & (AHEAD - 1))] = one
         lasts[U(i & (AHEAD - 1))] = other
         prefetch(keys, one)
         prefetch(keys, other)
-    scanned = _in_ranges(directory, queries, start, start + in_flight, left, drop)
+    scanned = _in_ranges(words, queries, start, start + in_flight, left, drop)
     for step in range(start, total):
-        prefetch(directory, bucket_of(queries[min(U(step + 2 * AHEAD), end)], left, drop) >> VALUE_BITS)
-        low, high = range_of(directory, bucket_of(queries[min(U(step + AHEAD), end)], left, drop))
+        prefetch(words, bucket_of(queries[min(U(step + 2 * AHEAD), end)], left, drop) >> VALUE_BITS)
+        low, high = range_of(words, bucket_of(queries[min(U(step + AHEAD), end)], left, drop))
         scanned += high - low
         later_one, later_other = _lines_of(low, high, offset)
         prefetch(keys, later_one)
@@ -218,18 +214,18 @@ def probe_sorted(
         limit = limits[U(step)]
         if not is_one_within(keys, one, other, query, limit) and other - one <= U(LINE):
             continue
-        low, high = range_of(directory, bucket_of(query, left, drop))
+        low, high = range_of(words, bucket_of(query, left, drop))
         if high - low > WIDE:
             low, high = narrowed(keys, low, high, query, mask)
         if found > room:
             # From here on they will be scanned again.
-            scanned -= _in_ranges(directory, queries, step, step + in_flight + 1, left, drop)
+            scanned -= _in_ranges(words, queries, step, step + in_flight + 1, left, drop)
             return step, found, capped, np.int64(scanned)
-        found, more = scan_range(keys, low, high, query, limit, mask, cap, step, found_query, found_key, found)
+        found, more = scan_range(keys, low, high, group, step, step, into, found)
         capped += more
     if total > start:
         # The last query, which stood behind itself.
-        scanned -= _in_ranges(directory, queries, total, total + in_flight, left, drop)
+        scanned -= _in_ranges(words, queries, total, total + in_flight, left, drop)
     return queries.size, found, capped, np.int64(scanned)
 
 
@@ -238,20 +234,16 @@ def probe_filtered(
     bitmap: NDArray[np.uint64],
     bitmap_bits: int,
     keys: NDArray[np.uint64],
-    directory: NDArray[np.uint64],
-    skip: int,
-    bits: int,
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
+    directory: Directory,
+    lookups: Queries,
     start: int,
-    mask: np.uint64,
-    cap: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, np.int64]:
-    """The same for the queries whose leading bits are in the bitmap; the others have no match."""
-    left = U(skip)
+    """Do as `probe_sorted`, but only for queries whose leading bits are in the bitmap. The others have no match."""
+    queries, limits, mask, cap = lookups
+    found_query, _ = buffers
+    left = U(directory[1])
     right = U(64 - bitmap_bits)
     numbers = np.empty(BLOCK, np.int64)
     passed = np.empty(BLOCK, np.uint64)
@@ -272,10 +264,8 @@ def probe_filtered(
             passed[i] = queries[numbers[i]]
             passed_limits[i] = limits[numbers[i]]
         before = found
-        reached, found, more, keys_scanned = probe_sorted(
-            keys, directory, skip, bits, passed[:count], passed_limits, 0, mask, cap,
-            found_query, found_key, found,
-        )  # fmt: skip
+        some = Queries(passed[:count], passed_limits, mask, cap)
+        reached, found, more, keys_scanned = probe_sorted(keys, directory, some, 0, buffers, found)
         for i in range(before, found):
             found_query[i] = numbers[found_query[i]]
         capped += more

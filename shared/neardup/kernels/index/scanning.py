@@ -4,15 +4,26 @@
 before it with the same leading bits. So a query reads only keys that it must compare, and in the order of the log.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from neardup.kernels.common.bits import popcount
 from neardup.kernels.common.hashing import avalanche
+from neardup.kernels.index.arguments import Buffers, Queries
 
 U = np.uint64
 EMPTY = -1
+
+
+class TailTable(NamedTuple):
+    """The arrays of the hash table."""
+
+    slots: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    previous: NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
@@ -26,14 +37,9 @@ def _slot_of(wanted: np.uint64, mask: np.uint64, slots: NDArray[np.int32], tail:
 
 
 @njit(nogil=True, cache=True)
-def fill_tail(
-    keys: NDArray[np.uint64],
-    mask: np.uint64,
-    slots: NDArray[np.int32],
-    tail: NDArray[np.uint64],
-    previous: NDArray[np.int32],
-) -> None:
-    """Put these keys into the empty tail."""
+def fill_tail(keys: NDArray[np.uint64], mask: np.uint64, table: TailTable) -> None:
+    """Insert distinct keys into an empty tail."""
+    slots, tail, previous = table
     for i in range(keys.size):
         slot = _slot_of(keys[i] & mask, mask, slots, tail)
         tail[i] = keys[i]
@@ -43,28 +49,26 @@ def fill_tail(
 
 @njit(nogil=True, cache=True)
 def scan_tail(
-    queries: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
+    lookups: Queries,
     start: int,
-    mask: np.uint64,
     tail_mask: np.uint64,
-    cap: int,
     known: NDArray[np.bool_],
-    slots: NDArray[np.int32],
-    tail: NDArray[np.uint64],
-    previous: NDArray[np.int32],
+    table: TailTable,
     count: int,
-    found_query: NDArray[np.int64],
-    found_key: NDArray[np.uint64],
+    buffers: Buffers,
     found: int,
 ) -> tuple[int, int, int, int]:
-    """Query by query: report what agrees in `mask` and differs in at most limits[i] bits, then add it to the tail.
+    """For each query in turn, report its matches in the tail and then insert the query into the tail.
 
-    `tail_mask` are the leading bits that the tail is hashed on, no more than those of `mask`. A query that is `known`,
-    or in the tail, is not added. At most cap + 1 are reported of each: the nearest, and among equally near ones the
-    smallest. Returns (next query, found, count, how many keys were compared); the next query is short of the end when
-    the buffers have no room for a whole tail. The tail must have room for all queries that are not known.
+    `tail_mask` has the leading bits that the tail is hashed on, at most those of the queries' mask. A query that is
+    `known`, or already in the tail, is not inserted. At most cap + 1 matches are reported per query: the nearest, and
+    among equally near ones the smallest. Returns the next query, the number of pairs in the buffers, the number of keys
+    in the tail, and the number of keys compared. The next query is before the end if the buffers have no room for a
+    whole tail. The tail must have room for all queries that are not known.
     """
+    queries, limits, mask, cap = lookups
+    slots, tail, previous = table
+    found_query, found_key = buffers
     scanned = 0
     for i in range(start, queries.size):
         if found + count > found_key.size:

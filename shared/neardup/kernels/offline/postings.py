@@ -5,9 +5,6 @@ of a key are kept, as many as Broder kept of a shingle: now and then two keys lo
 corrects. The last bits tell which power of two divides the key, so which samples it is in.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +43,17 @@ class TakingPart(NamedTuple):
     """How many keys a row has at its own modulus and at the next ones, some levels of them; MOST: so many, or more."""
     as_smaller: NDArray[np.uint8]
     """As the smaller one, at each of these moduli, up to this rarity."""
+
+
+class PairRules(NamedTuple):
+    """Which pairs of rows `expand` writes, and in which form."""
+
+    first_new: int
+    """The second row of a pair is this one or a later one."""
+    common: int
+    """Keys of more rows than this are ignored."""
+    row_bits: int
+    """A pair of rows a and b is written as a << row_bits | b."""
 
 
 @njit(nogil=True, cache=True)
@@ -240,19 +248,18 @@ def expand(
     start: int,
     done: int,
     who: TakingPart,
-    first_new: int,
-    common: int,
-    row_bits: int,
+    rules: PairRules,
     out: NDArray[np.uint64],
     filled: int,
     ignored: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Write the pairs of rows of each key in a partition, a << row_bits | b with b from `first_new` on, until full.
+    """Write the pairs of rows that share a key of a partition to `out`, until it is full.
 
-    Begins at the key at `start`, of whose rows `done` have been paired with the ones before them, and returns where to
-    go on, (start, done), and how much of `out` is filled. It has room for `common` pairs at least. A key of more rows
-    than `common` is left out, and counted with its rows in `ignored`.
+    Begins at the key at `start`, of which `done` rows are paired with the rows before them already. Returns `start` and
+    `done` for the next call and the number of pairs in `out`, which must have room for rules.common pairs. Ignored keys
+    and their rows are counted in `ignored`.
     """
+    first_new, common, row_bits = rules
     rows = np.empty(common, np.int64)
     levels = who.as_smaller.shape[1]
     last = np.empty((_MODULI, levels + 1), np.int32)

@@ -3,8 +3,7 @@
 Sketches stand one after the other in `words`; that of a row ends where the next one starts. See `comparing`.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,6 +17,15 @@ _BYTE = np.uint64(0xFF)
 _SPOT = ~_BYTE
 _SPOTS = np.uint64(6)
 """Seed of the keys of spots."""
+
+
+class SampledRows(NamedTuple):
+    """The sketches of all rows, with the exponents and sizes of their samples by `sample_sizes`."""
+
+    words: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    exponents: NDArray[np.uint8]
+    sizes: NDArray[np.uint16]
 
 
 @njit(nogil=True, cache=True)
@@ -208,10 +216,7 @@ def _likeness(shared: int, smaller: int, larger: int, least_sampled: int) -> tup
 
 @njit(nogil=True, cache=True)
 def score_samples(
-    words: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    exponents: NDArray[np.uint8],
-    sizes: NDArray[np.uint16],
+    rows: SampledRows,
     pairs: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     beyond: NDArray[np.uint16],
@@ -219,13 +224,14 @@ def score_samples(
     least_containment: float,
     least_sampled: int,
 ) -> NDArray[np.float32]:
-    """Resemblance, or containment one way or the other, whichever is most, by samples at the coarser modulus.
+    """Score pairs of rows by their samples at the coarser modulus: resemblance or containment, whichever is greater.
 
-    -1 for pairs that reach neither of the least values. Containment of a document of which fewer than `least_sampled`
-    shingles are left does not count. Exponents and sizes are those of `sample_sizes`. `counts` says how many each pair
-    has in common at least, `beyond` how many of each row were not counted: as the smaller one at its own modulus and at
-    the next ones, and, the last column, with any; MOST: so many, or more.
+    Pairs that reach neither of the least values score -1. Containment of a document with fewer than `least_sampled`
+    shingles in its sample does not count. counts[i] is a lower bound for the number of shingles that pair i shares.
+    `beyond` has the number of shingles of each row that were not counted: in its first columns as the smaller row of a
+    pair, at its own modulus and at the next ones, in its last column with any row; MOST stands for MOST or more.
     """
+    words, starts, exponents, sizes = rows
     scores = np.full(pairs.size, np.float32(-1))
     with_any = beyond.shape[1] - 1
     for place in range(pairs.size):

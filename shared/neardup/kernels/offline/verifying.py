@@ -1,8 +1,5 @@
 """What sketches say of many pairs of documents at once."""
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -5,9 +5,6 @@ vector in the next 16, number of spot signatures in the next 8, size of the samp
 every MIPs value, eight to a word, the sampled shingles, sorted, and the spot signatures.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

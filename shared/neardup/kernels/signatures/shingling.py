@@ -4,9 +4,6 @@ Tables pick a slot by the leading bits of hash times salt. With a salt that nobo
 whose words all fall into one slot, which would take quadratic time.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.common.borrowing import njit_borrowing
 from neardup.kernels.common.hashing import hash_each, hash_word
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 _PLANES = 40
 """Bits of a counter: more features than 2^40 fit in no memory."""
@@ -18,7 +18,7 @@ def _add(a: np.uint64, b: np.uint64, c: np.uint64) -> tuple[np.uint64, np.uint64
     return either ^ c, (a & b) | (either & c)
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _ripple(planes: NDArray[np.uint64], p: int, carry: np.uint64) -> None:
     while carry:
         both = planes[p] & carry

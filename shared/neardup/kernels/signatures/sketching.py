@@ -3,9 +3,6 @@
 A shingle's hash stands for its image under one random permutation, so what is smallest among the hashes is a sample.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

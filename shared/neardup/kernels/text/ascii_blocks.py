@@ -4,10 +4,7 @@ Where words end is what no branch predictor can guess, so bytes are not looked a
 operation, written for LLVM and not for one machine: two AVX2 registers, four of SSE2 or NEON.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return,no-untyped-call"
-
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, njit, types
@@ -16,11 +13,19 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from neardup.kernels.common.bits import popcount
-from neardup.kernels.common.borrowing import njit_borrowing
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 BLOCK = 64
 ONE = np.uint64(1)
 LAST = np.uint64(BLOCK - 1)
+
+
+class TokenBuffers(NamedTuple):
+    """Room for the canonical bytes of tokens, and for the places in these where each token starts and ends."""
+
+    canonical: NDArray[np.uint8]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
@@ -82,22 +87,21 @@ else:
         return types.UniTuple(types.uint64, 2)(text, at, out, to), generate
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _blocks(
     text: NDArray[np.uint8],
     at: np.uint64,
     stop: np.uint64,
     limit: np.uint64,
-    out: NDArray[np.uint8],
+    buffers: TokenBuffers,
     o: np.uint64,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
     ended: np.uint64,
     inside: np.uint64,
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     # Whole blocks from `at` on while that is before `stop`, up to a byte that is not ASCII. Separators are written,
     # too: then a byte moves from text to out by the same distance everywhere. Unsigned indices spare the check for
     # negative ones.
+    out, starts, ends = buffers
     while at < stop and ended <= limit:
         word, other = fold_block(text, at, out, o)
         before = word << ONE | inside
@@ -129,24 +133,24 @@ def _blocks(
     return at, o, ended, inside
 
 
-@njit_borrowing
+@njit_no_refcounts
 def ascii_run(
     text: NDArray[np.uint8],
     first: int,
     limit: int,
-    out: NDArray[np.uint8],
+    buffers: TokenBuffers,
     written: int,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
     counted: int,
     inside_word: bool,
 ) -> tuple[int, int, int, bool]:
     """Cut `text` from `first` on up to the next byte that is not ASCII, or until more than `limit` tokens have ended.
 
-    Canonical bytes go to `out` from `written` on, and places in it to `starts` and `ends`; `starts[counted]` must be
-    set when the run begins inside a word, and is when it ends inside one. Needs room for 64 bytes and 40 tokens more
-    than there are. Returns (where it stopped in text, in out, tokens ended, is that inside a word).
+    The buffers hold `written` canonical bytes and `counted` tokens already. `starts[counted]` must be set if the run
+    begins inside a word, and is set if it ends inside one. The buffers must have room for 64 bytes and 40 tokens more
+    than the run has. Returns the place reached in the text, the numbers of bytes and tokens in the buffers, and whether
+    the run ended inside a word.
     """
+    out = buffers.canonical
     most = np.uint64(limit)
     size = np.uint64(text.size)
     at = np.uint64(first)
@@ -154,7 +158,7 @@ def ascii_run(
     ended = np.uint64(counted)
     inside = np.uint64(inside_word)
     if size >= np.uint64(BLOCK):
-        at, o, ended, inside = _blocks(text, at, size - LAST, most, out, o, starts, ends, ended, inside)
+        at, o, ended, inside = _blocks(text, at, size - LAST, most, buffers, o, ended, inside)
     left = size - at
     if ONE <= left <= LAST and text[at] < 0x80:
         # Nothing may be read behind the text: pad the rest with separators, there where it will be written.
@@ -162,7 +166,7 @@ def ascii_run(
             out[o + np.uint64(i)] = text[at + np.uint64(i)]
         for i in range(left, BLOCK):
             out[o + np.uint64(i)] = 0
-        end, _, ended, inside = _blocks(out, o, o + ONE, most, out, o, starts, ends, ended, inside)
+        end, _, ended, inside = _blocks(out, o, o + ONE, most, buffers, o, ended, inside)
         at += min(end - o, left)
         o = end
     return np.int64(at), np.int64(o), np.int64(ended), inside != 0

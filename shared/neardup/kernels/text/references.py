@@ -1,8 +1,5 @@
 """Character references: &amp; and &#38; become what they stand for (HTML standard, §13.2.5.72 and on)."""
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -6,16 +6,15 @@ without spaces become overlapping n-grams of characters, a mark staying with the
 Bytes that are not UTF-8 separate, one by one.
 """
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from neardup.kernels.common.borrowing import njit_borrowing
 from neardup.kernels.common.murmur import hash_tokens
-from neardup.kernels.text.ascii_blocks import ascii_run
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
+from neardup.kernels.text.ascii_blocks import TokenBuffers, ascii_run
 from neardup.kernels.text.utf8 import decode, encode
 
 SEPARATOR = 0
@@ -33,14 +32,39 @@ ONE = np.uint64(1)
 RING = np.uint64(MAX_NGRAM - 1)
 
 
-@njit_borrowing
+class Characters(NamedTuple):
+    """The frozen Unicode table: two stages that lead from a code point to its entry, and the mappings of entries."""
+
+    stage1: NDArray[np.uint16]
+    stage2: NDArray[np.int32]
+    mapping: NDArray[np.uint32]
+
+
+class Progress(NamedTuple):
+    """The state of the tokenizer between two characters."""
+
+    at: int
+    """The next byte of the text."""
+    written: int
+    """Canonical bytes in the buffers."""
+    count: int
+    """Tokens in the buffers."""
+    units: int
+    """Characters of the current run of an unspaced script."""
+    token: int
+    """Place of the canonical byte with which the current token starts."""
+    kind: int
+    """SEPARATOR, WORD or UNSPACED: the class of the character before."""
+
+
+@njit_no_refcounts
 def entry_of(code: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]) -> int:
     """The table's entry for a code point: class | combining class << 3 | (mapping + 1) << 11."""
     row = np.uint64(stage1[np.uint64(code >> 8)])
     return np.int64(stage2[row << np.uint64(8) | np.uint64(code & 255)])
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _place_of_mark(
     out: NDArray[np.uint8], start: int, end: int, rank: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]
 ) -> int:
@@ -59,35 +83,29 @@ def _place_of_mark(
     return place
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _plain_run(
     text: NDArray[np.uint8],
-    first: int,
-    stage1: NDArray[np.uint16],
-    stage2: NDArray[np.int32],
+    characters: Characters,
     ngram: int,
     limit: int,
-    out: NDArray[np.uint8],
-    written: int,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    counted: int,
+    buffers: TokenBuffers,
     unit: NDArray[np.int64],
-    seen: int,
-    began: int,
-    was: int,
-) -> tuple[int, int, int, int, int, int]:
+    progress: Progress,
+) -> Progress:
     # Characters that stand for themselves, of up to three bytes, among them single ones of ASCII: what most text that
     # is not ASCII consists of. Everything else is left to the caller.
-    at = np.uint64(first)
+    stage1, stage2, _ = characters
+    out, starts, ends = buffers
+    at = np.uint64(progress.at)
     size = np.uint64(text.size)
-    o = np.uint64(written)
-    count = np.uint64(counted)
+    o = np.uint64(progress.written)
+    count = np.uint64(progress.count)
     most = np.uint64(limit)
     gram = np.uint64(ngram)
-    units = np.uint64(seen)
-    token = np.uint64(began)
-    kind = np.uint64(was)
+    units = np.uint64(progress.units)
+    token = np.uint64(progress.token)
+    kind = np.uint64(progress.kind)
     while at + np.uint64(3) <= size and count <= most:
         a = np.uint64(text[at])
         b = np.uint64(text[at + ONE])
@@ -139,7 +157,7 @@ def _plain_run(
             out[o + np.uint64(2)] = np.uint8(c)
             o += width
         at += width
-    return np.int64(at), np.int64(o), np.int64(count), np.int64(units), np.int64(token), np.int64(kind)
+    return Progress(np.int64(at), np.int64(o), np.int64(count), np.int64(units), np.int64(token), np.int64(kind))
 
 
 @njit(nogil=True, cache=True)
@@ -164,24 +182,22 @@ def tokenize(
     starts = places[:half]
     ends = places[half:]
     unit = np.zeros(MAX_NGRAM, dtype=np.int64)  # where the last characters of an unspaced run start
-    count = _cut(text, stage1, stage2, mapping, ngram, limit, out, starts, ends, unit)
+    count = _cut(text, Characters(stage1, stage2, mapping), ngram, limit, TokenBuffers(out, starts, ends), unit)
     kept = max(min(count, limit), 0)
     return hash_tokens(out, starts[:kept], ends[:kept]), count
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _cut(
     text: NDArray[np.uint8],
-    stage1: NDArray[np.uint16],
-    stage2: NDArray[np.int32],
-    mapping: NDArray[np.uint32],
+    characters: Characters,
     ngram: int,
     limit: int,
-    out: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    buffers: TokenBuffers,
     unit: NDArray[np.int64],
 ) -> int:
+    stage1, stage2, mapping = characters
+    out, starts, ends = buffers
     size = text.size
     units = 0
     kind = SEPARATOR
@@ -198,13 +214,12 @@ def _cut(
                 count = _end_of_run(starts, ends, count, unit, units, ngram, token, o)
                 kind = SEPARATOR
             starts[count] = token
-            at, o, count, inside = ascii_run(text, at, limit, out, o, starts, ends, count, kind == WORD)
+            at, o, count, inside = ascii_run(text, at, limit, buffers, o, count, kind == WORD)
             kind = WORD if inside else SEPARATOR
             token = np.int64(starts[count])
             continue
-        at, o, count, units, token, kind = _plain_run(
-            text, at, stage1, stage2, ngram, limit, out, o, starts, ends, count, unit, units, token, kind
-        )
+        progress = Progress(at, o, count, units, token, kind)
+        at, o, count, units, token, kind = _plain_run(text, characters, ngram, limit, buffers, unit, progress)
         if at >= size or text[np.uint64(at)] < 0x80 or count > limit:
             continue
         code, width = decode(text, at, size)
@@ -254,7 +269,7 @@ def _cut(
     return count
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _put_mark(
     code: int,
     rank: int,
@@ -275,7 +290,7 @@ def _put_mark(
     return end
 
 
-@njit_borrowing
+@njit_no_refcounts
 def _end_of_run(
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],

@@ -1,15 +1,12 @@
 """One code point of UTF-8: reading and writing it."""
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="assignment,return-value"
-
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.common.borrowing import njit_borrowing
+from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 
-@njit_borrowing
+@njit_no_refcounts
 def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     """The code point at `at` and its length in bytes; (-1, 1) if there is none. As strict as the standard."""
     place = np.uint64(at)  # unsigned indices spare the check for negative ones
@@ -38,7 +35,7 @@ def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     return code, size
 
 
-@njit_borrowing
+@njit_no_refcounts
 def encode(code: int, out: NDArray[np.uint8], at: int) -> int:
     """Write a code point as UTF-8; return where it ends."""
     if code < 0x80:

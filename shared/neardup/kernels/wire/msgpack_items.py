@@ -1,8 +1,5 @@
 """How much msgpack holds, before anything is made of it: an item is an object, of many times its bytes."""
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.offline.leading import both_ways, components, lead
+from neardup.kernels.offline.leaders import adjacency, components, find_leaders
 from neardup.offline.clusters.copies import Copies
 from neardup.offline.clusters.edges import Edges
 from neardup.offline.clusters.groups import first_of_each, sizes
@@ -67,8 +67,8 @@ def _led(
         cluster[: before.cluster.size][untouched] = before.cluster[untouched]
         anew &= touched[connected]
     within = anew[edges.a]
-    starts, neighbours = both_ways(rows, edges.a[within], edges.b[within])
+    starts, neighbours = adjacency(rows, edges.a[within], edges.b[within])
     order = documents.order[anew[documents.order]]
-    led = lead(order, starts, neighbours, documents.words, documents.starts, threshold)
+    led = find_leaders(order, starts, neighbours, documents.words, documents.starts, threshold)
     cluster[anew] = led[anew]
     return cluster

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.kernels.offline.leading import components, first_same
+from neardup.kernels.offline.leaders import components, first_equal
 from neardup.offline.clusters.groups import first_of_each
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.util.parallel import CORES
@@ -56,6 +56,6 @@ def levels(checksums: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray
 
 def _links(checksums: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Pairs of rows that link all rows with the same checksum."""
-    first = first_same(checksums, SALT)
+    first = first_equal(checksums, SALT)
     later = np.flatnonzero(first != np.arange(first.size)).astype(np.uint32)
     return first[later], later

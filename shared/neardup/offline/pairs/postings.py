@@ -270,7 +270,7 @@ def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64
 
     def two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
         both = np.empty(one.size + other.size, np.uint64)
-        merge_step(one, None, other, None, 0, 0, both, None, both.size)
+        merge_step(one, None, other, None, (0, 0), both, None, both.size)
         return both
 
     return merged([run.partition(number) for run in runs], two)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.kernels.offline.postings import PARTITIONS, TakingPart, expand
+from neardup.kernels.offline.postings import PARTITIONS, PairRules, TakingPart, expand
 from neardup.offline.pairs.counted_runs import CountedRun, RunBuffer, Score, merge_runs
 from neardup.offline.pairs.pair_files import collecting
 from neardup.offline.pairs.pair_source import Counted, Pairs
@@ -33,6 +33,7 @@ def pairs_sharing(
     core.
     """
     row_bits = who.reach.size.bit_length()
+    rules = PairRules(first_new, common, row_bits)
     spilled = directory / "spilled"
     shutil.rmtree(spilled, ignore_errors=True)
     ignored = np.zeros((CORES, 2), np.int64)
@@ -48,9 +49,7 @@ def pairs_sharing(
                     at,
                     done,
                     who,
-                    first_new,
-                    common,
-                    row_bits,
+                    rules,
                     buffer.pairs,
                     buffer.filled,
                     ignored[share],

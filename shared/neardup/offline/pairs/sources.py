@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neardup.kernels.offline.postings import MOST, PARTITIONS, TakingPart, count_rarities, reach_of
 from neardup.kernels.offline.sketch_keys import (
+    SampledRows,
     band_keys,
     sample_keys,
     sample_sizes,
@@ -167,10 +168,8 @@ class ShingleSource(KeySource):
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
     def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
-        words, starts = documents.words, documents.starts
-        return lambda pairs, counts: score_samples(
-            words, starts, who.exponents, who.sizes, pairs, counts, beyond, *self._least, LEAST_SAMPLED
-        )
+        rows = SampledRows(documents.words, documents.starts, who.exponents, who.sizes)
+        return lambda pairs, counts: score_samples(rows, pairs, counts, beyond, *self._least, LEAST_SAMPLED)
 
 
 class SuperShingleSource(KeySource):

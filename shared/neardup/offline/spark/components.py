@@ -14,7 +14,7 @@ import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from neardup.kernels.offline import leading
+from neardup.kernels.offline import leaders
 from neardup.offline.spark.session import Scratch
 
 FEW: Final = 1 << 20
@@ -37,7 +37,7 @@ def _joined(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBa
     pairs = [np.stack([batch.column(name).to_numpy() for name in ("a", "b")]) for batch in batches]
     rows, places = np.unique(np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1), return_inverse=True)
     a, b = places.reshape(2, -1).astype(np.uint32)
-    component = rows[leading.components(rows.size, a, b)]
+    component = rows[leaders.components(rows.size, a, b)]
     yield pyarrow.RecordBatch.from_arrays([rows, component], ["row", "component"])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from neardup.kernels.offline.sketch_keys import sample_sizes, score_samples, score_spots, spot_sizes
+from neardup.kernels.offline.sketch_keys import SampledRows, sample_sizes, score_samples, score_spots, spot_sizes
 from neardup.kernels.offline.verifying import NEVER, likenesses
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import MARGIN
@@ -114,9 +114,7 @@ def _scores(options: Options) -> dict[str, _Score]:
     return {
         # `shared` is the most that it can be: nothing is beyond.
         "shingles": lambda words, starts, pairs, shared: score_samples(
-            words,
-            starts,
-            *sample_sizes(words, starts),
+            SampledRows(words, starts, *sample_sizes(words, starts)),
             pairs,
             shared,
             np.zeros((starts.size - 1, 1), np.uint16),

@@ -11,7 +11,7 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from neardup.kernels.offline.leading import both_ways, lead
+from neardup.kernels.offline.leaders import adjacency, find_leaders
 from neardup.offline.spark.sketches import words_of
 
 _ROWS_A_TASK: Final = 50_000
@@ -34,9 +34,9 @@ def _leading(threshold: float) -> Callable[[pyarrow.Table, pyarrow.Table], pyarr
         members = members.sort_by("row").combine_chunks()
         rows = members.column("row").to_numpy()
         a, b = (np.searchsorted(rows, edges.column(side).to_numpy()).astype(np.uint32) for side in ("a", "b"))
-        neighbour_starts, neighbours = both_ways(rows.size, a, b)
+        neighbour_starts, neighbours = adjacency(rows.size, a, b)
         words, starts = words_of(members.column("sketch").chunk(0))
-        leader = lead(np.arange(rows.size), neighbour_starts, neighbours, words, starts, threshold)
+        leader = find_leaders(np.arange(rows.size), neighbour_starts, neighbours, words, starts, threshold)
         return pyarrow.table({"row": rows, "leader": rows[leader]})
 
     return leaders

@@ -1,8 +1,5 @@
 """Clusters: rows with the same checksums, what edges connect, and within that groups around a first document."""
 
-# Integers are numpy's at run time and Python's in the signatures: numba needs the one, readers the other.
-# mypy: disable-error-code="arg-type,assignment,return-value,no-any-return"
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -37,7 +34,7 @@ def _root(root: NDArray[np.uint32], row: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def both_ways(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def adjacency(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """Where the neighbours of each row begin, and in the end where the last ones end; the neighbours."""
     starts = np.zeros(rows + 1, np.int64)
     for i in range(a.size):
@@ -56,7 +53,7 @@ def both_ways(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[
 
 
 @njit(nogil=True, cache=True)
-def first_same(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint32]:
+def first_equal(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint32]:
     """For each row of two words the first row with the same two.
 
     An open-addressed table of rows. The salt is odd, and changes only which slots are used (`shingling`).
@@ -82,7 +79,7 @@ def first_same(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uin
 
 
 @njit(nogil=True, cache=True)
-def lead(
+def find_leaders(
     order: NDArray[np.int64],
     starts: NDArray[np.int64],
     neighbours: NDArray[np.uint32],

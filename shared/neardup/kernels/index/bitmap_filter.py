@@ -13,7 +13,7 @@ STRIDE = 256
 
 
 @njit(nogil=True, cache=True)
-def arrange(fingerprints: NDArray[np.uint64], first: int, bits: int, out: NDArray[np.uint64]) -> None:
+def group_by_bits(fingerprints: NDArray[np.uint64], first: int, bits: int, out: NDArray[np.uint64]) -> None:
     """Write the fingerprints to `out` in rising order of `bits` bits from bit `first` on."""
     left = U(first)
     right = U(64 - bits)
@@ -29,7 +29,7 @@ def arrange(fingerprints: NDArray[np.uint64], first: int, bits: int, out: NDArra
 
 
 @njit(nogil=True, cache=True)
-def sift(
+def filter_by_bitmap(
     fingerprints: NDArray[np.uint64],
     masks: NDArray[np.uint64],
     rotations: NDArray[np.uint64],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from neardup.kernels.offline import leading
+from neardup.kernels.offline import leaders
 from neardup.kernels.signatures import comparing
 from neardup.signatures.packed_sketch import compare
 from tests.support import naive
@@ -36,7 +36,7 @@ def columns(edges: Edges) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     return both[:, 0].copy(), both[:, 1].copy()
 
 
-def both_ways(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def adjacency(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """Where each row's neighbours begin, and the neighbours."""
     near: list[list[int]] = [[] for _ in range(graph.rows)]
     for a, b in graph.edges:
@@ -46,22 +46,22 @@ def both_ways(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     return starts, np.array([b for each in near for b in each], np.uint32)
 
 
-def lead(graph: Graph, order: list[int], threshold: float) -> list[int]:
+def led(graph: Graph, order: list[int], threshold: float) -> list[int]:
     ends = np.cumsum([0, *(sketch.size for sketch in graph.sketches)])
     words = np.concatenate(graph.sketches)
-    found: list[int] = leading.lead(np.array(order), *both_ways(graph), words, ends, threshold).tolist()
+    found: list[int] = leaders.find_leaders(np.array(order), *adjacency(graph), words, ends, threshold).tolist()
     return found
 
 
 @given(graphs())
 def test_components(graph: Graph) -> None:
-    assert leading.components(graph.rows, *columns(graph.edges)).tolist() == naive.components(graph.rows, graph.edges)
+    assert leaders.components(graph.rows, *columns(graph.edges)).tolist() == naive.components(graph.rows, graph.edges)
 
 
 @given(graphs())
-def test_edges_both_ways(graph: Graph) -> None:
-    starts, neighbours = leading.both_ways(graph.rows, *columns(graph.edges))
-    expected_starts, expected = both_ways(graph)
+def test_adjacency_has_each_edge_in_both_directions(graph: Graph) -> None:
+    starts, neighbours = leaders.adjacency(graph.rows, *columns(graph.edges))
+    expected_starts, expected = adjacency(graph)
     assert starts.tolist() == expected_starts.tolist()
     for row in range(graph.rows):
         own = slice(starts[row], starts[row + 1])
@@ -73,26 +73,26 @@ def test_the_first_row_that_is_the_same(rows: list[tuple[int, int]], salt: int) 
     # Values that differ in the low bits alone fall into the same slots with some salts.
     checksums = np.array([(one << 62 | 1, other) for one, other in rows], np.uint64).reshape(-1, 2)
     expected = naive.first_equal(list(map(tuple, checksums.tolist())))
-    assert leading.first_same(checksums, np.uint64(2 * salt + 1)).tolist() == expected
+    assert leaders.first_equal(checksums, np.uint64(2 * salt + 1)).tolist() == expected
 
 
 @given(graphs(), st.data(), st.floats(0, 1))
-def test_lead(graph: Graph, data: st.DataObject, threshold: float) -> None:
+def test_rows_join_the_leader_that_they_resemble_most(graph: Graph, data: st.DataObject, threshold: float) -> None:
     order = data.draw(st.permutations(range(graph.rows)))
     expected = naive.leaders(
         order, graph.edges, lambda a, b: compare(graph.sketches[a], graph.sketches[b]).resemblance, threshold
     )
-    assert lead(graph, order, threshold) == [expected[row] for row in range(graph.rows)]
+    assert led(graph, order, threshold) == [expected[row] for row in range(graph.rows)]
 
 
 @given(graphs(), st.data(), st.floats(0, 1))
 def test_components_can_be_led_one_by_one(graph: Graph, data: st.DataObject, threshold: float) -> None:
     order = data.draw(st.permutations(range(graph.rows)))
-    whole = lead(graph, order, threshold)
+    whole = led(graph, order, threshold)
     component = naive.components(graph.rows, graph.edges)
     for each in set(component):
         rows = [row for row in order if component[row] == each]
-        alone = lead(graph, rows, threshold)
+        alone = led(graph, rows, threshold)
         assert [alone[row] for row in rows] == [whole[row] for row in rows]
         assert all(alone[row] == row for row in range(graph.rows) if row not in rows)
 

@@ -11,7 +11,7 @@ from numba import njit
 F = TypeVar("F")
 
 
-def njit_borrowing(function: F) -> F:
+def njit_no_refcounts(function: F) -> F:
     """As numba's njit with nogil and cache. Numba refuses a function that would have to allocate."""
     compile_: Any = njit
     compiled: F = compile_(nogil=True, cache=True, _nrt=False)(function)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.index.plan.table import moves
-from neardup.kernels.index.sifting import arrange, sift
+from neardup.kernels.index.bitmap_filter import filter_by_bitmap, group_by_bits
 from tests.support.fingerprints import fingerprints, words
 from tests.support.naive import permuted
 
@@ -15,7 +15,7 @@ ORDERS = st.permutations(range(64))
 @given(fingerprints(400), st.integers(0, 63), st.integers(1, 12))
 def test_arranged_by_some_bits(values: list[int], first: int, bits: int) -> None:
     out = np.empty(len(values), np.uint64)
-    arrange(words(values), first, bits, out)
+    group_by_bits(words(values), first, bits, out)
     assert out.tolist() == sorted(values, key=lambda value: (value << first & 2**64 - 1) >> (64 - bits))
 
 
@@ -26,5 +26,5 @@ def test_those_whose_leading_permuted_bits_occur_pass(
     leading = {permuted(value, order) >> (64 - bits) for value in occurring}
     bitmap = [sum(1 << bit for bit in range(64) if 64 * word + bit in leading) for word in range((1 << bits) // 64)]
     passed = np.empty(len(values) + 1, np.uint64)
-    count = sift(words(values), *moves(order), bits, words(bitmap), passed)
+    count = filter_by_bitmap(words(values), *moves(order), bits, words(bitmap), passed)
     assert passed[:count].tolist() == [value for value in values if permuted(value, order) >> (64 - bits) in leading]
