@@ -35,6 +35,17 @@ class DocumentId(NamedTuple):
     def __str__(self) -> str:
         return f"{self.partition}:{self.offset}"
 
+    @staticmethod
+    def parse(name: str) -> tuple[int, int]:
+        """Return the partition and the offset of the document with this name, which is what `str` returns.
+
+        Raises ValueError for any other text.
+        """
+        partition, colon, offset = name.partition(":")
+        if not (colon and partition.isdecimal() and offset.isdecimal()):
+            raise ValueError(f"expected partition:offset, got {name!r}")
+        return int(partition), int(offset)
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

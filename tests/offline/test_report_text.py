@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from neardup.offline.report.report import Host, Phase, Report
 from neardup.offline.report.text import as_json, html, text
-from neardup.util.formatting import bytes_in_words, printable, seconds_in_words, shortened
+from neardup.util.formatting import format_bytes, format_seconds, printable, shortened
 from tests.offline.test_index_writer import HOSTILE
 
 REPORT = Report(
@@ -151,12 +151,12 @@ def test_any_name_is_text_and_nothing_else(name: str) -> None:
     ("seconds", "words"), [(0, "0.0 s"), (119.9, "119.9 s"), (125.2, "2 min 5 s"), (7300, "2 h 1 min")]
 )
 def test_times_in_words(seconds: float, words: str) -> None:
-    assert seconds_in_words(seconds) == words
+    assert format_seconds(seconds) == words
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (2e15, "2000.0 TB")])
-def test_bytes_in_words(count: float, words: str) -> None:
-    assert bytes_in_words(count) == words
+def test_format_bytes(count: float, words: str) -> None:
+    assert format_bytes(count) == words
 
 
 def test_long_names_are_shortened_and_control_characters_escaped() -> None:

@@ -19,6 +19,7 @@ from neardup.deployment.topics import topic_specs
 from neardup.log.cluster import ClusterView, MemberView
 from neardup.log.kafka import look as look_at_cluster
 from neardup.settings import Settings
+from neardup.util.formatting import format_bytes, format_seconds
 from neardup_services.status import state as state_status
 from neardup_services.status import worker as worker_status
 from neardup_services.status.state import StateView
@@ -122,11 +123,12 @@ def _print_deployment(
 
 
 def _worker_row(each: WorkerView) -> tuple[Any, ...]:
-    saved = "-" if each.checkpoint_age_seconds is None else f"{each.checkpoint_age_seconds:.0f} s ago"
-    slices = f"{each.slice_keys:,} keys, {_size(each.slice_bytes)}" if each.slice_keys else "-"
+    saved = "-" if each.checkpoint_age_seconds is None else f"{format_seconds(each.checkpoint_age_seconds)} ago"
+    slices = f"{each.slice_keys:,} keys, {format_bytes(each.slice_bytes)}" if each.slice_keys else "-"
     return (
         each.url, each.stage or "-", "yes" if each.ready else each.reason, each.partitions,
-        f"{each.records_per_second:,.0f}", each.lag, saved, _size(each.memory_bytes), slices, each.documents or "-",
+        f"{each.records_per_second:,.0f}", each.lag, saved, format_bytes(each.memory_bytes), slices,
+        each.documents or "-",
     )  # fmt: skip
 
 
@@ -136,10 +138,11 @@ def _print_state(path: Path, view: StateView) -> None:
         click.echo(f"{path}: {view.pages:,} pages in {view.runs} {'run' if view.runs == 1 else 'runs'}, {how}")
     click.echo(f"plan {', '.join(view.plans) or '-'}; signatures {', '.join(view.signature_versions) or '-'}")
     rows: list[tuple[Any, ...]] = [
-        (each.partition, "slice", "-" if each.keys is None else each.keys, _size(each.bytes)) for each in view.slices
+        (each.partition, "slice", "-" if each.keys is None else each.keys, format_bytes(each.bytes))
+        for each in view.slices
     ]
     rows += [
-        (each.partition, "directory", "-" if each.documents is None else each.documents, _size(each.bytes))
+        (each.partition, "directory", "-" if each.documents is None else each.documents, format_bytes(each.bytes))
         for each in view.owners
     ]
     corpus = "corpus" if view.corpus == str(path / "corpus") else view.corpus
@@ -151,8 +154,8 @@ def _print_state(path: Path, view: StateView) -> None:
     else:
         ago = time.time() - view.last_pass["ended"]
         click.echo(
-            f"last offline pass {ago / 3600:.1f} hours ago: {view.last_pass['documents']:,} documents, "
-            f"{view.last_pass['clusters']:,} clusters, {view.last_pass['seconds']:.1f} s"
+            f"last offline pass {format_seconds(ago)} ago: {view.last_pass['documents']:,} documents, "
+            f"{view.last_pass['clusters']:,} clusters, {format_seconds(view.last_pass['seconds'])}"
         )
 
 
@@ -164,11 +167,3 @@ def _print(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     for row in rows:
         grid.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     Console(width=None if sys.stdout.isatty() else 180).print(grid, "")
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"

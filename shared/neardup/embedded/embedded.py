@@ -32,6 +32,7 @@ from neardup.messages.orders import Expire, Forget, orders
 from neardup.messages.pages import write_page
 from neardup.settings import Settings
 from neardup.types import Page
+from neardup.util.atomic_file import write_text
 
 FILE: Final = "embedded.json"
 VERSION: Final = 1
@@ -75,14 +76,9 @@ def read_progress(state: Path) -> Progress | None:
 
 
 def write_progress(state: Path, progress: Progress) -> None:
-    """Exchange the file, durably and at once."""
+    """Replace the progress file and wait until it is on the disk."""
     values = {name: getattr(progress, name) for name in Progress.__slots__}
-    beside = state / (FILE + ".new")
-    with beside.open("w") as file:
-        json.dump({"version": VERSION, **values}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(state / FILE)
+    write_text(state / FILE, json.dumps({"version": VERSION, **values}))
 
 
 def require_plan(state: Path, progress: Progress, plan: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from neardup.types import Kind, Relation
-from neardup.util.formatting import bytes_in_words
+from neardup.types import DocumentId, Kind, Relation
+from neardup.util.formatting import format_bytes
 from neardup.util.urls import host_or_url
 
 _KINDS: Final = (None, *Kind)
@@ -38,7 +38,7 @@ class Summary:
         lines = [f"{self.pages:,} pages: {counts or 'nothing'}"]
         if relations:
             lines.append(f"duplicates: {relations}")
-        total, duplicate = bytes_in_words(self.bytes), bytes_in_words(self.duplicate_bytes)
+        total, duplicate = format_bytes(self.bytes), format_bytes(self.duplicate_bytes)
         lines.append(f"bytes: {total}, of which {duplicate} ({share:.0%}) are duplicates")
         if self.rejected:
             lines.append(f"not usable: {self.rejected:,}")
@@ -69,7 +69,7 @@ class Tally:
 
     def told(self, verdict: Mapping[str, Any]) -> None:
         """A verdict's fields; the last one on a page counts. Those on pages of earlier runs are left alone."""
-        number = int(verdict["document"].partition(":")[2]) - self._first
+        number = DocumentId.parse(verdict["document"])[1] - self._first
         if 0 <= number < len(self._kinds):
             self._kinds[number] = _KINDS.index(verdict["verdict"])
             self._relations[number] = _RELATIONS.index(verdict["relation"])

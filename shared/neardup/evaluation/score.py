@@ -14,7 +14,7 @@ from typing import Final
 
 from neardup.errors import InvalidTruth, InvalidVerdict
 from neardup.sample.truth import Truth
-from neardup.types import Kind, Verdict
+from neardup.types import DocumentId, Kind, Verdict
 from neardup.util.urls import host_or_url
 
 ALL: Final = "all"
@@ -144,10 +144,10 @@ def _page_numbers(last: dict[str, Verdict], known: list[Truth]) -> dict[str, int
 
 
 def _place(document: str) -> tuple[int, int]:
-    partition, colon, offset = document.partition(":")
-    if not (colon and partition.isdecimal() and offset.isdecimal()):
-        raise InvalidVerdict(f"document: expected partition:offset, got {document!r}")
-    return int(partition), int(offset)
+    try:
+        return DocumentId.parse(document)
+    except ValueError as error:
+        raise InvalidVerdict(f"document: {error}") from error
 
 
 def _target(verdict: Verdict, numbers: dict[str, int]) -> int:

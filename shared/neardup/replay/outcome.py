@@ -12,7 +12,7 @@ from neardup.matching.match import RELATIONS
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.replay.recorded import sketched_rows
 from neardup.signatures.packed_sketch import compare
-from neardup.types import Kind, Relation, Verdict
+from neardup.types import DocumentId, Kind, Relation, Verdict
 
 SAME: Final = (Relation.IDENTICAL, Relation.SAME_TEXT, Relation.SAME_SHINGLES)
 """Told by checksums: their sketches are not compared."""
@@ -82,4 +82,4 @@ def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int)
 
 
 def _number(document: str) -> int:
-    return int(document.rpartition(":")[2])
+    return DocumentId.parse(document)[1]

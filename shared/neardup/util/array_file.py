@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState, WrongState
+from neardup.util.atomic_file import replacing
 
 _START: Final = struct.Struct("<8sIII")
 _ALIGN: Final = 4096
@@ -38,27 +39,18 @@ class Contents(NamedTuple):
 def write(
     path: Path, *, magic: bytes, version: int, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write and make durable. Arrays must be contiguous."""
+    """Write the file, or replace it, and wait until it is on the disk. The arrays must be contiguous."""
     listed = [
         {"name": name, "dtype": array.dtype.str, "size": array.size, "crc": _crc(array)}
         for name, array in arrays.items()
     ]
     header = json.dumps({"about": dict(about), "arrays": listed}).encode()
-    beside = path.with_name(path.name + ".new")
-    with beside.open("wb") as file:
+    with replacing(path) as file:
         file.write(_START.pack(magic, version, len(header), zlib.crc32(header)))
         file.write(header)
         for array in arrays.values():
             file.write(bytes(-file.tell() % _ALIGN))
             file.write(_bytes(array))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def read_about(path: Path, *, magic: bytes, version: int) -> dict[str, Any]:

@@ -1,18 +1,18 @@
-"""Numbers and foreign texts as people read them."""
+"""Numbers and foreign text in the form that people read."""
 
 
 def printable(text: str) -> str:
-    """With escapes in place of characters that a terminal would follow or a reader would not see."""
+    """Replace unprintable characters, which may control a terminal or be invisible, by escapes."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, with a sign where some are left out."""
+    """Cut a text to at most `most` characters, the last of which is then an ellipsis."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def bytes_in_words(count: float) -> str:
-    """With a unit."""
+def format_bytes(count: float) -> str:
+    """Format a number of bytes with a decimal unit: 1 KB is 1000 bytes."""
     for unit in ("B", "KB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -20,8 +20,8 @@ def bytes_in_words(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def seconds_in_words(seconds: float) -> str:
-    """Of a few digits, in seconds, or in minutes and hours if there are many."""
+def format_seconds(seconds: float) -> str:
+    """Format a duration: in seconds, in minutes and seconds from 2 min on, in hours and minutes from 2 h on."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -29,5 +29,5 @@ def seconds_in_words(seconds: float) -> str:
 
 
 def rounded(value: float | None) -> float | None:
-    """An estimate, to the digits that it may have."""
+    """Round an estimate to four digits, the most that is meaningful."""
     return None if value is None else round(value, 4)

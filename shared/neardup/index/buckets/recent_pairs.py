@@ -54,9 +54,9 @@ class RecentPairs:
         return self._table.fingerprints[: self._count]
 
     def probe_and_insert(self, batch: PairBatch, in_runs: InRuns, *, one_epoch: bool, found: Found) -> int:
-        """Add the fingerprints in each pair's bucket to `found`, insert the pair, and return how many buckets were common.
+        """Add the fingerprints in each pair's bucket to `found` and insert the pair.
 
-        There must be room for the whole batch. See `kernels.index.bucketing.probe_and_insert_recent`.
+        There must be room for the whole batch. Returns the number of common buckets. See `probe_and_insert_recent`.
         """
         keys, _, _, common = batch
         ignored = 0

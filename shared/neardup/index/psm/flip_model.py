@@ -7,7 +7,6 @@ levels, a byte a bit on the wire.
 """
 
 import json
-import os
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -20,6 +19,7 @@ from neardup.errors import CorruptState, WrongState
 from neardup.index.psm import simulated_weights
 from neardup.index.psm.sorting_network import sorting_network
 from neardup.kernels.index.flipping import attempts_needed
+from neardup.util.atomic_file import write_text
 
 MAGIC: Final = "neardup flip model"
 VERSION: Final = 1
@@ -105,10 +105,8 @@ class FlipModel:
         return found
 
     def save(self, path: Path) -> None:
-        """Write the file beside and rename it."""
-        beside = path.with_name(path.name + ".new")
-        beside.write_text(json.dumps({"magic": MAGIC, "version": VERSION, "costs": self.costs}) + "\n")
-        os.replace(beside, path)
+        """Write the file, or replace it, and wait until it is on the disk."""
+        write_text(path, json.dumps({"magic": MAGIC, "version": VERSION, "costs": self.costs}) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "FlipModel":

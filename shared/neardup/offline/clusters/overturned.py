@@ -21,7 +21,7 @@ from neardup.offline.clusters.edges import Contained
 from neardup.offline.clusters.groups import first_of_each, sizes
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.corpus.known_ids import names_of
-from neardup.types import Relation
+from neardup.types import DocumentId, Relation
 
 FIRST_REVISION: Final = 2
 NEAR: Final = RELATIONS.index(Relation.NEAR)
@@ -119,7 +119,7 @@ def _rows_of(documents: ColumnStore, names: Sequence[str | None]) -> NDArray[np.
     """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
     if not len(documents) or not names:
         return np.full(len(names), NOWHERE)
-    places = [(0, 0) if name is None else tuple(map(int, name.split(":"))) for name in names]
+    places = [(0, 0) if name is None else DocumentId.parse(name) for name in names]
     known, wanted = names_of(documents.id[:, 1:]), names_of(np.array(places, np.int64))
     order = np.argsort(known)
     at = np.minimum(np.searchsorted(known[order], wanted), len(documents) - 1)

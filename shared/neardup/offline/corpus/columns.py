@@ -29,7 +29,7 @@ from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.corpus.forgetting import LeftOut, ids_of, sketches_left, with_sketches
 from neardup.offline.corpus.known_ids import KnownIds
 from neardup.types import DocumentId
-from neardup.util.durable import write_text
+from neardup.util.atomic_file import write_text
 
 FILE: Final = "gathered.json"
 VERSION: Final = 2

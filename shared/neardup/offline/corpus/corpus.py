@@ -9,7 +9,6 @@ A document may still be in several files: the stream may say it again after a cr
 What was forgotten meanwhile is told by files of another kind, named alike: orders to leave documents out.
 """
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from neardup.messages.document_columns import CHECKSUM_LEVELS, DocumentColumns
 from neardup.messages.forgotten import Forgotten, together
 from neardup.messages.settled import Batch
 from neardup.signatures.checksums import CHECKSUM_BYTES
+from neardup.util.atomic_file import sync_directory, sync_file
 
 VERSION: Final = "1"
 _VERSION_KEY: Final = b"neardup.corpus"
@@ -149,8 +149,7 @@ class Corpus:
             )
             if isinstance(self._system, LocalFileSystem):
                 # The offset is committed when it is published: until then it must be on the disk.
-                stream.flush()
-                os.fsync(stream.fileno())
+                sync_file(stream)
 
     def publish(self, file: CorpusFile) -> None:
         """Make a prepared file part of the corpus. Raises StateUnavailable when somebody has removed it."""
@@ -162,11 +161,7 @@ class Corpus:
                 "its partition, and writes these documents itself; start again"
             ) from error
         if isinstance(self._system, LocalFileSystem):
-            directory = os.open(self._root, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_directory(self._root)
 
     def discard_prepared(self, partition: int) -> None:
         """Remove what was prepared for a partition, by a worker that is gone, and never published."""

@@ -26,7 +26,7 @@ from neardup.kernels.common.merging import merge_step
 from neardup.kernels.common.radix import sort_words
 from neardup.kernels.offline.postings import PARTITIONS, count_partitions, divide, find
 from neardup.offline.corpus.columns import ColumnStore
-from neardup.util.durable import write_text
+from neardup.util.atomic_file import write_text
 from neardup.util.parallel import CORES
 
 FILE: Final = "postings.json"

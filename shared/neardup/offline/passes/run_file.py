@@ -11,7 +11,7 @@ from neardup.errors import CorruptState, WrongState
 from neardup.offline.corpus.columns import Manifest
 from neardup.offline.options import Options
 from neardup.offline.passes.phases import RunKey
-from neardup.util.durable import write_text
+from neardup.util.atomic_file import write_text
 
 FILE: Final = "run.json"
 VERSION: Final = 1

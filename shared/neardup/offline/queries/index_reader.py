@@ -127,7 +127,7 @@ class IndexReader:
 
     def url_of(self, document: str) -> str:
         """Of a document that another entry names. Raises CorruptState if there is no such document."""
-        for row in self._select(_NAMED, *place_of(document)):
+        for row in self._select(_NAMED, *DocumentId.parse(document)):
             return self._entry(row).url
         raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
 
@@ -141,11 +141,11 @@ class IndexReader:
 
     def containers(self, document: str, limit: int) -> list[tuple[float, Entry]]:
         """How much of a document is in which others; most first."""
-        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTAINERS, *place_of(document), limit)]
+        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTAINERS, *DocumentId.parse(document), limit)]
 
     def contents(self, document: str, limit: int) -> list[tuple[float, Entry]]:
         """How much of which others is in a document; most first."""
-        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTENTS, *place_of(document), limit)]
+        return [(row[0], self._entry(row[1:])) for row in self._select(_CONTENTS, *DocumentId.parse(document), limit)]
 
     def fetched_again(self) -> Iterator[Entry]:
         """The documents of urls that have several, url by url, the one fetched first first. Takes little memory.
@@ -176,9 +176,3 @@ def checksum_of(entry: Entry) -> int:
 def url_hash(url: str) -> int:
     """What a url is found by, as a signed number. Raises UnicodeEncodeError for what is no Unicode text."""
     return xxhash.xxh64_intdigest(url.encode()) - (1 << 63)
-
-
-def place_of(document: str) -> tuple[int, int]:
-    """Partition and offset of a document, from its name."""
-    partition, _, offset = document.partition(":")
-    return int(partition), int(offset)

@@ -5,7 +5,6 @@ one that it opened. Nobody ever writes to a finished one. Urls are found by thei
 small and quickly made, however long urls are.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,9 +20,10 @@ from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.corpus.rows import UNKNOWN, Rows
-from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, place_of, url_hash
+from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, url_hash
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED
 from neardup.types import DocumentId
+from neardup.util.atomic_file import replacing_path
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _TABLES: Final = """
@@ -54,8 +54,12 @@ def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
     relate that the results do not compare. Raises StateError if the results cannot be used. Memory does not grow with
     the results, but by some 100 bytes a gathered document.
     """
-    beside = results / f"{FILE}.new"
-    beside.unlink(missing_ok=True)
+    with replacing_path(results / FILE) as beside:
+        _fill(beside, results, documents)
+    return results / FILE
+
+
+def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
     database = sqlite3.connect(beside)
     try:
         # Nothing to keep safe: until it is renamed it counts for nothing. Its sorting stays within the cache.
@@ -66,14 +70,12 @@ def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
             database.executemany(_FILL, ((*entry, checksum_of(entry)) for entry in _entries(batch, standing)))
         for batch in _batches(results / "contained.parquet", CONTAINED):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            database.executemany(_FILL_CONTAINED, ((*place_of(a), *place_of(b), much) for a, b, much in rows))
+            parse = DocumentId.parse
+            database.executemany(_FILL_CONTAINED, ((*parse(a), *parse(b), much) for a, b, much in rows))
         database.commit()
         database.executescript(f"{_INDEXES} PRAGMA user_version = {VERSION};")
     finally:
         database.close()
-    with beside.open("rb") as file:
-        os.fsync(file.fileno())
-    return beside.replace(results / FILE)
 
 
 def moment_of(fetched_at: str | None, timestamp: int) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from neardup.offline.report.report import Report
 from neardup.offline.report.text import html
-from neardup.util.durable import write_text
+from neardup.util.atomic_file import write_text
 
 REPORT: Final = "report.json"
 PAGE: Final = "report.html"

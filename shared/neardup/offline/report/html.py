@@ -10,7 +10,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from neardup.offline.report.report import Report
-from neardup.util.formatting import bytes_in_words, printable, seconds_in_words, shortened
+from neardup.util.formatting import format_bytes, format_seconds, printable, shortened
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --bar: #4477aa; --part: #cc6677; --quiet: #777 }
@@ -58,9 +58,9 @@ def html(report: Report) -> str:
 <h2>Hosts with most duplicates <small>(duplicates, of documents)</small></h2>
 {_chart([Bar(h.name, h.documents, f"{h.duplicates:,} of {h.documents:,}", h.duplicates) for h in report.hosts])}
 <h2>Time by phase</h2>
-{_chart([Bar(_phase(p.name, p.repeated), p.seconds, seconds_in_words(p.seconds)) for p in report.phases])}
+{_chart([Bar(_phase(p.name, p.repeated), p.seconds, format_seconds(p.seconds)) for p in report.phases])}
 <h2>Bytes written by phase</h2>
-{_chart([Bar(_phase(p.name, p.repeated), p.bytes, bytes_in_words(p.bytes)) for p in report.phases])}
+{_chart([Bar(_phase(p.name, p.repeated), p.bytes, format_bytes(p.bytes)) for p in report.phases])}
 <p><small>Signatures: {_text(report.signature_version)}</small></p>
 </body>
 </html>
@@ -82,7 +82,7 @@ def _facts(report: Report) -> str:
         ("pairs that resemble each other", f"{report.edges:,}"),
         ("clusters by the transitive rule", f"{report.transitive_clusters:,}"),
         ("largest of these", f"{report.transitive_largest:,}"),
-        ("time", seconds_in_words(report.seconds)),
+        ("time", format_seconds(report.seconds)),
         ("engine", report.engine),
     ]
     rows = "\n".join(f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in facts)

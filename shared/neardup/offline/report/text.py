@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from neardup.offline.report.html import html
 from neardup.offline.report.report import Report
-from neardup.util.formatting import bytes_in_words, printable, seconds_in_words
+from neardup.util.formatting import format_bytes, format_seconds, printable
 
 __all__ = ["as_json", "html", "text"]
 
@@ -42,10 +42,10 @@ def _lines(report: Report) -> list[str]:
     if report.hosts:
         lines.append("hosts with most duplicates:")
         lines += [f"  {host.name}: {host.duplicates:,} of {host.documents:,}" for host in report.hosts]
-    lines.append(f"{seconds_in_words(report.seconds)} on {report.engine}:")
+    lines.append(f"{format_seconds(report.seconds)} on {report.engine}:")
     width = max((len(phase.name) for phase in report.phases), default=0)
     lines += [
-        f"  {phase.name:<{width}}  {seconds_in_words(phase.seconds):>9}  {bytes_in_words(phase.bytes):>9}"
+        f"  {phase.name:<{width}}  {format_seconds(phase.seconds):>9}  {format_bytes(phase.bytes):>9}"
         + ("  (done before)" if phase.repeated else "")
         for phase in report.phases
     ]

@@ -29,7 +29,7 @@ from neardup.messages.topics import Topics
 from neardup.messages.verdicts import write_verdict
 from neardup.offline.results.row_digests import COLUMNS, LastRows, batches_of, rows_of
 from neardup.types import Kind, PageRef, Relation, Verdict
-from neardup.util.durable import replacing
+from neardup.util.atomic_file import replacing
 from neardup.util.formatting import rounded
 
 FOUND_BY: Final = ("offline",)

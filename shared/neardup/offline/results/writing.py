@@ -23,7 +23,7 @@ from neardup.offline.clusters.overturned import NEAR, Said, relations_to
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED, EDGES, OVERTURNED
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
-from neardup.util.durable import replacing
+from neardup.util.atomic_file import replacing
 
 FILES: Final = ("clusters", "contained", "edges", "overturned")
 _ROWS_AT_ONCE: Final = 1 << 16

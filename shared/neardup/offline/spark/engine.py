@@ -38,7 +38,7 @@ from neardup.offline.spark.pairs import source_pairs
 from neardup.offline.spark.report import counts_of_documents, counts_of_pairs, warnings_of
 from neardup.offline.spark.session import Scratch, spark_session
 from neardup.types import Relation
-from neardup.util.durable import replacing
+from neardup.util.atomic_file import replacing
 
 ENGINE: Final = "spark"
 _SCRATCH: Final = "spark"
