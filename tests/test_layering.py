@@ -13,7 +13,7 @@ SHARED = ROOT / "shared" / "neardup"
 KERNELS = SHARED / "kernels"
 SERVICES = ROOT / "services" / "neardup_services"
 
-BASE: Final = {"errors", "metrics", "presets", "settings", "types", "unknown_variables"}
+BASE: Final = {"errors", "metrics", "settings", "types", "unknown_variables"}
 """The modules directly in `neardup`. Together they form the package `base` of the table."""
 
 _STREAM: Final = "base util signatures index.* matching log messages monitoring runtime"

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import SettingsError
-from neardup.presets import PRESETS
-from neardup.settings import FILE_VARIABLE, Settings, unknown_variables, variable_of
+from neardup.settings import FILE_VARIABLE, PRESETS, Settings, unknown_variables, variable_of
 from neardup_services.cli import main
 
 ROOT = Path(__file__).parents[1]

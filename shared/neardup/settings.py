@@ -19,11 +19,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from neardup import presets
 from neardup.errors import SettingsError
 from neardup.unknown_variables import PREFIX, UnknownVariable, closest_name, find_unknown, is_misspelt
 
 FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
+DEFAULT_PRESET: Final = "default"
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    # With bands, fingerprints that differ in a few bits find next to nothing more: equal ones are enough.
+    "fast": {"hamming": 0, "bands": "12x10"},
+    DEFAULT_PRESET: {},
+    # Finds nearly every pair that the rule would accept, and more that it turns down.
+    "thorough": {"bands": "25x5"},
+}
+"""Named sets of settings, from cheap to thorough. `neardup evaluate --preset` measures the cost and recall of each."""
 PAIR_SOURCES: Final = ("shingles", "supers", "bands", "spots", "hamming", "psm")
 
 
@@ -251,7 +259,7 @@ class Settings:
         cls,
         environ: Mapping[str, str] | None = None,
         *,
-        preset: str = presets.DEFAULT,
+        preset: str = DEFAULT_PRESET,
         other: Path | None = None,
         allow_unknown: bool = False,
         **overrides: Any,
@@ -261,14 +269,14 @@ class Settings:
         `other` is a settings file that a user names on the spot: it wins over the environment. Unknown variables raise
         if they look like a misspelt setting and are logged once otherwise; `allow_unknown` turns off both.
         """
-        if preset not in presets.PRESETS:
-            raise SettingsError(f"preset: expected one of {', '.join(presets.PRESETS)}, got {preset!r}")
+        if preset not in PRESETS:
+            raise SettingsError(f"preset: expected one of {', '.join(PRESETS)}, got {preset!r}")
         environ = os.environ if environ is None else environ
         if not allow_unknown:
             _report(unknown_variables(environ))
         read = {**_from_file(environ.get(FILE_VARIABLE)), **_from_environment(environ)}
         named = _from_file(None if other is None else str(other))
-        return cls(**{**presets.PRESETS[preset], **read, **named, **overrides})
+        return cls(**{**PRESETS[preset], **read, **named, **overrides})
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -6,8 +6,8 @@ import pytest
 
 from neardup.evaluation.pairs import read_pairs
 from neardup.evaluation.preset_costs import preset_costs
-from neardup.presets import PRESETS
 from neardup.sample import sample_crawl
+from neardup.settings import PRESETS
 from tests.evaluation.made import lines, write
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import CorruptState, SettingsError, WrongState
 from neardup.index.plan.plan import Plan
 from neardup.index.plan.routing import Place, Routing

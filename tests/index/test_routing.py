@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.index.plan.owners import owner_of, owners_among, owners_of, rows_by_owner
+from neardup.index.plan.routing import owner_of, owners_among, owners_of, rows_by_owner
 from tests.support.documents import word
 from tests.support.fingerprints import EDGES, simulated, words
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from neardup.index.buckets.table import BucketTable
 from neardup.index.slices.codecs import Codec
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.settings import Settings
 from neardup.index.slices.slice import Slice, SliceSettings
 from neardup.index.warm_up import warm_up_buckets, warm_up_slices

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.index.plan.routing import Routing
 from neardup.matching.found_by import NO_TABLE, FoundBy, found_by_table, pack_found_by, unpack_found_by, with_bands
 from neardup.settings import Settings

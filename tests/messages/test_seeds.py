@@ -7,7 +7,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import Corrupt, Retired, WrongPlan, WrongVersion
 from neardup.log import PlainRecord
 from neardup.messages.formats import MessageContext

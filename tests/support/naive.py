@@ -15,8 +15,8 @@ import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.kernels.text import markup
+from neardup.text.generate_unicode_tables import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
 from neardup.text.unicode_tables import element_flags
-from tables.generate import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
 
 MASK = 2**64 - 1
 

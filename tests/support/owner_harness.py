@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from neardup.index.plan.owners import owner_of
+from neardup.index.plan.routing import owner_of
 from neardup.matching.rule import Thresholds
 from neardup.messages.answers import Answers
 from neardup.signatures.bands import BandFilter

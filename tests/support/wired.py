@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.log import Output, PlainRecord
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict

@@ -2,12 +2,12 @@
 
 import click
 
-from neardup.presets import DEFAULT, PRESETS
+from neardup.settings import DEFAULT_PRESET, PRESETS
 
 preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    default=DEFAULT,
+    default=DEFAULT_PRESET,
     show_default=True,
     help="A named set of settings; variables and the settings file win over it.",
 )

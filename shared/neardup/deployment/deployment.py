@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from neardup import metrics
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import record_reasons
 from neardup.index.plan.plan import Plan
 from neardup.index.psm.flip_model import FlipModel, simulated_model

@@ -1,6 +1,6 @@
 """The topics of a deployment with their partition counts and retention, from its settings."""
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.log import TopicSpec
 from neardup.messages.topics import Topics
 from neardup.settings import Settings

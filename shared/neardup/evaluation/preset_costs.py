@@ -10,9 +10,8 @@ from neardup.evaluation.confusion import Quality
 from neardup.evaluation.pairs import Pair
 from neardup.evaluation.report import Cost, settings_quality
 from neardup.evaluation.score import score
-from neardup.presets import PRESETS
 from neardup.sample.crawl import Sampled
-from neardup.settings import Settings
+from neardup.settings import PRESETS, Settings
 
 _FIRST: Final = 300
 """Pages that are fed before the clock starts: processes are started and kernels loaded."""

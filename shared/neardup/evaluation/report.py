@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.evaluation.confusion import Quality, figures, quality
 from neardup.evaluation.crossvalidation import can_fold, out_of_fold
 from neardup.evaluation.measures import Measures, measure

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import InvalidPair
 from neardup.evaluation.confusion import Quality, quality
 from neardup.evaluation.crossvalidation import choose_best, folds, out_of_fold

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from neardup.deployment.deployment import Deployment
 from neardup.errors import NotAtRest, SettingsError
-from neardup.index.plan.owners import owner_of
-from neardup.index.plan.routing import Routing
+from neardup.index.plan.routing import Routing, owner_of
 from neardup.log import Output
 from neardup.messages.seeds import Entry, SeedKeys, write_seed_entries, write_seed_keys
 from neardup.settings import Settings, variable_of

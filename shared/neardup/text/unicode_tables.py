@@ -1,6 +1,6 @@
 """The frozen tables: what characters are and become, what &names; mean, and what each HTML element does to text.
 
-`unicode_tables.npz` is written by deploy/tables/generate.py. Everything here is read once and never changes, so it
+`unicode_tables.npz` is written by `generate_unicode_tables`. Everything here is read once and never changes, so it
 can be shared by all threads.
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup.index.plan.owners import owner_of
+from neardup.index.plan.routing import owner_of
 from neardup.matching.found_by import found_by_table
 from neardup.messages.questions import Evidence, Question
 from neardup.stream.aggregator.owner import FORGOTTEN

@@ -10,7 +10,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import Corrupt, NotOurs, WrongKind, WrongPlan
 from neardup.log import Output, PlainRecord
 from neardup.matching.found_by import found_by_table

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import InvalidPage
-from neardup.index.plan.owners import owner_of
-from neardup.index.plan.routing import Routing
+from neardup.index.plan.routing import Routing, owner_of
 from neardup.index.psm.flip_model import FlipModel, simulated_model
 from neardup.log import PlainRecord, Record
 from neardup.messages import wire

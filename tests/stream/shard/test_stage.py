@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from neardup.deployment.planning import plan_of
+from neardup.deployment.plan import plan_of
 from neardup.errors import NotOurs, StateError, WrongPlan, WrongState
-from neardup.index.plan.owners import owner_of
+from neardup.index.plan.routing import owner_of
 from neardup.index.psm.flip_model import simulated_model
 from neardup.index.psm.search import Psm
 from neardup.log import PlainRecord

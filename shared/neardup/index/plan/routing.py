@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from neardup.index.plan.plan import Plan
 
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads bucket keys that are not hashes
+_MIX: Final = 0x9E3779B97F4A7C15
+"""2^64 / golden ratio. Multiplying by it spreads bucket keys that are not hashes, and fingerprints of similar pages."""
+_WORD: Final = 2**64 - 1
 
 
 class Place(NamedTuple):
@@ -67,7 +69,34 @@ class Routing:
     def partitions_of_buckets(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The partition of each bucket key, of any band."""
         first = len(self.plan.tables) << self.plan.slice_bits
-        return _leading(keys * _MIX, self.plan.band_slice_bits) + first
+        return _leading(keys * np.uint64(_MIX), self.plan.band_slice_bits) + first
+
+
+def owner_of(fingerprint: int, owners: int) -> int:
+    """Return the inbox partition whose directory holds the documents with this fingerprint."""
+    return ((fingerprint * _MIX & _WORD) >> 32) * owners >> 32
+
+
+def owners_of(fingerprints: NDArray[np.uint64], owners: int) -> NDArray[np.int64]:
+    """Return the owner of each fingerprint."""
+    mixed = (fingerprints * np.uint64(_MIX)) >> np.uint64(32)
+    return ((mixed * np.uint64(owners)) >> np.uint64(32)).astype(np.int64)
+
+
+def owners_among(fingerprints: NDArray[np.uint64], owners: int) -> list[int]:
+    """Return the owners of at least one of these fingerprints, in rising order."""
+    if owners == 1:
+        return [0] if fingerprints.size else []
+    found: list[int] = np.bincount(owners_of(fingerprints, owners)).nonzero()[0].tolist()
+    return found
+
+
+def rows_by_owner(fingerprints: NDArray[np.uint64], owners: int) -> list[tuple[int, NDArray[np.int64] | slice]]:
+    """Return each owner of at least one of these fingerprints, in rising order, with the rows that it owns."""
+    if owners == 1:
+        return [(0, slice(None))] if fingerprints.size else []
+    mine = owners_of(fingerprints, owners)
+    return [(owner, np.flatnonzero(mine == owner)) for owner in np.bincount(mine).nonzero()[0].tolist()]
 
 
 def _leading(words: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:

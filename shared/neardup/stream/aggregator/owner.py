@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neardup import metrics
-from neardup.index.plan.owners import owner_of
+from neardup.index.plan.routing import owner_of
 from neardup.matching.found_by import NO_TABLE, Candidates, FoundBy, found_by_table, with_bands
 from neardup.matching.match import Match, better, can_better, match
 from neardup.matching.rule import Thresholds

@@ -11,9 +11,8 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from neardup.index.plan.owners import owners_among, rows_by_owner
 from neardup.index.plan.plan import Plan
-from neardup.index.plan.routing import Routing
+from neardup.index.plan.routing import Routing, owners_among, rows_by_owner
 from neardup.log import Output, Record
 from neardup.messages.dead_letters import Rejection
 from neardup.messages.document_columns import DocumentColumns

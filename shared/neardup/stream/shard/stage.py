@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from neardup.errors import Corrupt
-from neardup.index.plan.owners import owners_among, rows_by_owner
 from neardup.index.plan.plan import Plan
-from neardup.index.plan.routing import Routing
+from neardup.index.plan.routing import Routing, owners_among, rows_by_owner
 from neardup.index.psm.search import Psm
 from neardup.log import Output, Record
 from neardup.messages.answers import Answers, split_pairs, write_answers

@@ -1,18 +1,20 @@
-"""Writes the frozen tables that reading and tokenizing use: what characters are and become, and what &names; mean.
+"""Script that generates `unicode_tables.npz`: character classes and mappings, compositions, and character references.
 
-    python deploy/tables/generate.py shared/neardup/text/unicode_tables.npz
+    python -m neardup.text.generate_unicode_tables
 
-The tables are frozen so that tokens are the same on every machine, whatever Unicode version its Python knows. Running
-this again under a newer Python changes tokens: the Unicode version is part of the signature version.
+The tables are part of the package so that tokens are the same on every machine, whichever Unicode version its Python
+supports. The file in the package has Unicode 15.1, from Python 3.13. Generating it under a Python with another Unicode
+version changes tokens, and with them the signature version, which contains the Unicode version.
 """
 
 import html.entities
 import sys
 import unicodedata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from neardup.text.unicode_tables import FILE, name_key
 
 SEPARATOR, WORD, UNSPACED, MARK, IGNORABLE = range(5)
 
@@ -31,17 +33,17 @@ IGNORABLE_RANGES = (
 
 
 def within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    """Is the code point in one of the ranges?"""
+    """Return True if the code point is in one of the ranges."""
     return any(low <= code <= high for low, high in ranges)
 
 
 def ignorable(code: int) -> bool:
-    """Invisible: a soft hyphen, a joiner, a variation selector."""
+    """Return True for invisible characters such as soft hyphens, joiners and variation selectors."""
     return unicodedata.category(chr(code)) == "Cf" or within(code, IGNORABLE_RANGES)
 
 
 def class_of(code: int) -> int:
-    """How the tokenizer treats a code point."""
+    """Return the class by which the tokenizer treats a code point."""
     category = unicodedata.category(chr(code))
     if ignorable(code):
         return IGNORABLE
@@ -55,7 +57,7 @@ def class_of(code: int) -> int:
 
 
 def canonical(code: int) -> str:
-    """One character, folded and decomposed: compatibility caseless matching, Unicode 3.13, D146; no ignorables."""
+    """Return the canonical form of a character: compatibility caseless matching (Unicode 3.13, D146), no ignorables."""
     text = unicodedata.normalize("NFD", chr(code))
     for _ in range(3):
         text = unicodedata.normalize("NFKD", text.casefold())
@@ -63,7 +65,11 @@ def canonical(code: int) -> str:
 
 
 def characters() -> dict[str, np.ndarray]:
-    """`stage1[code >> 8]` is the row in `stage2`, whose entry is class | combining class << 3 | (mapping + 1) << 11."""
+    """Return the two-stage table of characters.
+
+    `stage1[code >> 8]` is the row of `stage2` for a code point. An entry there is
+    class | combining class << 3 | (place in `mapping` + 1) << 11.
+    """
     mapping = [0]
     entries = np.zeros(0x110000, dtype=np.int32)
     for code in range(0x110000):
@@ -82,7 +88,10 @@ def characters() -> dict[str, np.ndarray]:
 
 
 def compositions() -> dict[str, np.ndarray]:
-    """Rows (letter, mark, what NFC makes of the two), for letters that tokens can have. No Hangul: it has no table."""
+    """Return rows of a letter, a mark and their NFC composition, for letters that tokens can have.
+
+    Hangul is not included: it is composed by arithmetic, without a table.
+    """
     rows = []
     for code in range(0x110000):
         char = chr(code)
@@ -93,16 +102,8 @@ def compositions() -> dict[str, np.ndarray]:
     return {"compositions": np.array(rows, dtype=np.uint32)}
 
 
-def name_key(name: str) -> int:
-    """The key of a name: FNV over its bytes, as the kernel computes it on the way."""
-    key = 7
-    for byte in name.encode():
-        key = (key * 0x100000001B3 ^ byte) & 0xFFFFFFFFFFFFFFFF
-    return key
-
-
 def references() -> dict[str, np.ndarray]:
-    """Named character references of the HTML standard as an open-addressed table: key → two code points."""
+    """Return the named character references of HTML as an open-addressed table from name keys to two code points."""
     size = 8192
     keys = np.zeros(size, dtype=np.uint64)
     codes = np.zeros((size, 2), dtype=np.uint32)
@@ -119,12 +120,11 @@ def references() -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    """Write the file and say what is in it."""
-    path = Path(sys.argv[1])
+    """Write the file and print its Unicode version and size."""
     version = unicodedata.unidata_version
     arrays: dict[str, Any] = {"unicode": np.array(version), **characters(), **compositions(), **references()}
-    np.savez_compressed(path, **arrays)
-    print(f"{path}: Unicode {version}, {path.stat().st_size} bytes")
+    np.savez_compressed(FILE, **arrays)
+    sys.stdout.write(f"{FILE}: Unicode {version}, {FILE.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":
