@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from neardup.errors import CorruptState, InputError, WrongState
-from neardup.util.durable import write_text
+from neardup.util.atomic_file import write_text
 
 RECORD: Final = "outputs.json"
 STANDARD_OUTPUT: Final = "-"
