@@ -181,12 +181,14 @@ def test_compose_needs_no_variable(tmp_path: Path) -> None:
 
 
 async def test_the_first_page_of_a_new_stack(running: Stack, record_property: Callable[[str, object], None]) -> None:
-    seconds = await _seconds_to_verdict(running.broker)
-    record_property("measured", f"first page after `up --wait`: {seconds:.2f} s (goal {GOAL_SECONDS:g} s)")
-    assert seconds < ANY_SECONDS
+    in_stack, in_client = await _seconds_to_verdict(running.broker)
+    measured = f"{in_stack:.2f} s from topic to verdict (goal {GOAL_SECONDS:g} s), {in_client:.2f} s in a new client"
+    record_property("measured", f"first page after `up --wait`: {measured}")
+    assert 0 < in_stack < in_client < ANY_SECONDS
 
 
-async def _seconds_to_verdict(broker: str) -> float:
+async def _seconds_to_verdict(broker: str) -> tuple[float, float]:
+    """Return the latency of one page as its verdict has it, and with the client's own connections."""
     settings = Settings(broker=broker)
     topics, stop, positioned = Topics.under(settings.prefix), asyncio.Event(), asyncio.Event()
     page = Page("http://first.example/", text=" ".join(text_of(PAGES + 1)))
@@ -202,7 +204,7 @@ async def _seconds_to_verdict(broker: str) -> float:
         await log.send([Output(topics.pages, None, page.url.encode(), write_page(page))])
         verdict = read_verdict((await first).value or b"")
         assert verdict.url == page.url
-        return time.monotonic() - started
+        return (verdict.latency_ms or 0) / 1000, time.monotonic() - started
 
 
 def test_pages_get_verdicts_and_metrics_count_them(running: Stack, crawl: Path) -> None:
