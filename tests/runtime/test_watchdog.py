@@ -135,7 +135,7 @@ def test_the_broker_is_silent_ten_seconds_after_its_last_answer(clock: Clock) ->
 def test_an_outage_is_one_line_in_ten_seconds_and_one_at_its_end(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "neardup.watchdog")
+    caplog.set_level(logging.INFO, "neardup.runtime.watchdog")
     contact = BrokerContact(clock)
     for _ in range(40):
         clock.now += 1
@@ -151,7 +151,7 @@ def test_an_outage_is_one_line_in_ten_seconds_and_one_at_its_end(
 
 
 def test_a_short_silence_is_not_logged(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "neardup.watchdog")
+    caplog.set_level(logging.INFO, "neardup.runtime.watchdog")
     contact = BrokerContact(clock)
     clock.now += 10
     contact.report()

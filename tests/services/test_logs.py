@@ -49,9 +49,10 @@ def test_messages_and_loggers_are_limited_one_by_one(limit: RateLimit) -> None:
 
 
 def test_lines_of_other_loggers_always_pass(limit: RateLimit) -> None:
-    assert [passed(limit, "one", name=name) for name in ("neardup.runner", "aiokafkaesque", "neardup.runner")] == [
-        "one"
-    ] * 3
+    assert [
+        passed(limit, "one", name=name)
+        for name in ("neardup.runtime.runner", "aiokafkaesque", "neardup.runtime.runner")
+    ] == ["one"] * 3
 
 
 def test_messages_that_are_all_different_take_bounded_memory(limit: RateLimit) -> None:
