@@ -33,7 +33,7 @@ from tests.support.documents import text_of
 
 pytestmark = pytest.mark.docker
 
-HASHING = "kernels/common/hashing.py"
+HASHING = "neardup/kernels/common/hashing.py"
 PAGES = 300
 GOAL_SECONDS = 0.6
 """Goal for the first page of a new stack. It is reported and not asserted: the machine may be busy."""

@@ -58,7 +58,7 @@ def content(wheel: Path) -> dict[str, bytes]:
 def test_the_wheel_has_the_packages_their_data_and_the_licence_and_nothing_else(built: Path) -> None:
     names = set(content(only(built, "*.whl")))
     info = f"neardup-{neardup.__version__}.dist-info"
-    assert {"neardup/py.typed", "text/unicode_tables.npz", f"{info}/licenses/LICENSE"} <= names
+    assert {"neardup/py.typed", "neardup/text/unicode_tables.npz", f"{info}/licenses/LICENSE"} <= names
     assert {name.split("/")[0] for name in names} == {"neardup", "neardup_services", info}
     sources = {
         path.relative_to(folder).as_posix()
