@@ -4,7 +4,7 @@ Everything here is a plain value: no I/O, no clock, no settings. A fingerprint, 
 answer travel as packed arrays, many to a message, and so have no class of their own.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -52,6 +52,7 @@ class Page:
     """What the crawler sends. Exactly one of `html` and `text` is set."""
 
     url: str
+    _: KW_ONLY
     html: bytes | None = None
     text: str | None = None
     fetched_at: str | None = None
@@ -145,7 +146,7 @@ class PageRef:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the crawler is told about a page. (document, revision) names it; a higher revision replaces."""
 
@@ -167,7 +168,7 @@ class Verdict:
     latency_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     """A record that could not be used: as it came, plus where and why."""
 

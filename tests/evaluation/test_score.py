@@ -27,9 +27,17 @@ def verdict(number: int, of: int | None = None, *, revision: int = 0, partitions
     url = f"https://a.example/{number}"
     fetched_at = f"2026-01-01T00:00:{number:02}Z"
     if of is None:
-        return Verdict(url, place(number), fetched_at, Kind.UNIQUE, revision)
+        return Verdict(url=url, document=place(number), fetched_at=fetched_at, verdict=Kind.UNIQUE, revision=revision)
     earlier = PageRef(f"https://a.example/{of}", place(of))
-    return Verdict(url, place(number), fetched_at, Kind.DUPLICATE, revision, earlier, Relation.NEAR)
+    return Verdict(
+        url=url,
+        document=place(number),
+        fetched_at=fetched_at,
+        verdict=Kind.DUPLICATE,
+        revision=revision,
+        duplicate_of=earlier,
+        relation=Relation.NEAR,
+    )
 
 
 # 0 and 1 are originals; 2 is a copy of 0, 3 a copy of 1, 4 borderline, 5 skipped, 6 an original
@@ -122,11 +130,14 @@ def test_a_truth_with_holes_or_forward_references_is_refused(truths: list[Truth]
 
 def test_verdicts_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidVerdict, match="partition:offset, got 'x'"):
-        score([Verdict("u", "x", None, Kind.UNIQUE, 0)], TRUTHS)
+        score([Verdict(url="u", document="x", fetched_at=None, verdict=Kind.UNIQUE, revision=0)], TRUTHS)
     with pytest.raises(InvalidVerdict, match="points at 0:0, which has no verdict"):
         score([verdict(2, 0)], TRUTHS)
     with pytest.raises(InvalidVerdict, match="expected a duplicate to say of what"):
-        score([Verdict("https://a.example/0", "0:0", None, Kind.DUPLICATE, 0)], TRUTHS)
+        score(
+            [Verdict(url="https://a.example/0", document="0:0", fetched_at=None, verdict=Kind.DUPLICATE, revision=0)],
+            TRUTHS,
+        )
 
 
 # The command
@@ -171,12 +182,22 @@ def test_a_malformed_line_is_named_by_file_and_line(files: tuple[Path, Path], ba
 def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
     truths = [made.truth for made in sample_crawl(500, 3, 8000)]
     verdicts = [
-        Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.SKIPPED, 0) if each.skipped
-        else Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.UNIQUE, 0) if not each.duplicate
-        else Verdict(each.url, f"0:{each.number}", each.fetched_at, Kind.DUPLICATE, 0,
-                     PageRef("", f"0:{each.duplicate_of}"))
+        Verdict(url=each.url, document=f"0:{each.number}", fetched_at=each.fetched_at, verdict=Kind.SKIPPED, revision=0)
+        if each.skipped
+        else Verdict(
+            url=each.url, document=f"0:{each.number}", fetched_at=each.fetched_at, verdict=Kind.UNIQUE, revision=0
+        )
+        if not each.duplicate
+        else Verdict(
+            url=each.url,
+            document=f"0:{each.number}",
+            fetched_at=each.fetched_at,
+            verdict=Kind.DUPLICATE,
+            revision=0,
+            duplicate_of=PageRef("", f"0:{each.duplicate_of}"),
+        )
         for each in truths
-    ]  # fmt: skip
+    ]
     result = score(verdicts, truths)
     assert (result.total.precision, result.total.recall) == (1.0, 1.0)
 
@@ -190,9 +211,17 @@ def test_same_host_and_cross_host_are_told_apart() -> None:
     def said(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:
         url = f"https://{host}.example/{number}"
         if of is None:
-            return Verdict(url, f"0:{number}", "", Kind.UNIQUE, 0)
+            return Verdict(url=url, document=f"0:{number}", fetched_at="", verdict=Kind.UNIQUE, revision=0)
         earlier = PageRef(f"https://{of[0]}.example/{of[1]}", f"0:{of[1]}")
-        return Verdict(url, f"0:{number}", "", Kind.DUPLICATE, 0, earlier, Relation.NEAR)
+        return Verdict(
+            url=url,
+            document=f"0:{number}",
+            fetched_at="",
+            verdict=Kind.DUPLICATE,
+            revision=0,
+            duplicate_of=earlier,
+            relation=Relation.NEAR,
+        )
 
     truths = [at("a", 0), at("a", 1, 0), at("b", 2, 0), at("b", 3), at("a", 4)]
     verdicts = [said("a", 0), said("a", 1, ("a", 0)), said("b", 2), said("b", 3, ("b", 2)), said("a", 4)]

@@ -1,5 +1,6 @@
 """The decision rule, line by line, and the match that it makes of two documents."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -59,9 +60,16 @@ def test_a_match_says_how_near_the_earlier_document_is() -> None:
     likeness = compare(later.sketch, earlier.sketch)
     assert likeness.a_in_b is not None
     assert match(later, earlier, DEFAULT, found_by=FoundBy(5)) == Match(
-        earlier.id, earlier.url, Relation.NEAR, 3, round(likeness.resemblance, 4), round(likeness.a_in_b, 4),
-        FoundBy(5), earlier.id, earlier.url,
-    )  # fmt: skip
+        id=earlier.id,
+        url=earlier.url,
+        relation=Relation.NEAR,
+        hamming=3,
+        resemblance=round(likeness.resemblance, 4),
+        containment=round(likeness.a_in_b, 4),
+        found_by=FoundBy(5),
+        group=earlier.id,
+        group_url=earlier.url,
+    )
 
 
 def test_containment_counts_in_one_direction_only() -> None:
@@ -118,7 +126,7 @@ def test_what_is_not_compared_would_not_have_been_better(known: int | None, rela
     found = match(later, other, DEFAULT)
     assert found is not None
     assert found.relation is RELATIONS[earlier - 1]
-    best = None if known is None else found._replace(id=DocumentId(0, 0, known), relation=relation)
+    best = None if known is None else replace(found, id=DocumentId(0, 0, known), relation=relation)
     # The sketches of these two are never less alike than can be hoped, so the answer is exact.
     is_better = better(best, found) is found and (best is None or best.rank != found.rank)
     assert can_better(best, later, other) == is_better
@@ -143,6 +151,32 @@ def test_the_better_match_is_the_stronger_and_then_the_earlier_in_any_order(some
 
 def test_relations_are_ranked_as_the_table_says() -> None:
     later, earlier = DocumentId(2, 0, 0), DocumentId(1, 0, 0)
-    ranks = [Match(later, "", relation, 0, 1, 1, NO_TABLE, later, "").rank for relation in Relation]
+    ranks = [
+        Match(
+            id=later,
+            url="",
+            relation=relation,
+            hamming=0,
+            resemblance=1,
+            containment=1,
+            found_by=NO_TABLE,
+            group=later,
+            group_url="",
+        ).rank
+        for relation in Relation
+    ]
     assert all(one < other for one, other in pairwise(ranks))
-    assert Match(earlier, "", Relation.NEAR, 0, 1, 1, NO_TABLE, later, "").rank < ranks[RELATIONS.index(Relation.NEAR)]
+    assert (
+        Match(
+            id=earlier,
+            url="",
+            relation=Relation.NEAR,
+            hamming=0,
+            resemblance=1,
+            containment=1,
+            found_by=NO_TABLE,
+            group=later,
+            group_url="",
+        ).rank
+        < ranks[RELATIONS.index(Relation.NEAR)]
+    )

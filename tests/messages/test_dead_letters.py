@@ -28,7 +28,18 @@ letters = st.builds(
     detail=utf8,
 )
 
-LETTER = DeadLetter("pages", 1, 2, 3, b"k", b"v", (("h", b"1"), ("h", b"2")), "featurizer", "invalid-page", "why")
+LETTER = DeadLetter(
+    topic="pages",
+    partition=1,
+    offset=2,
+    timestamp=3,
+    key=b"k",
+    value=b"v",
+    headers=(("h", b"1"), ("h", b"2")),
+    stage="featurizer",
+    reason="invalid-page",
+    detail="why",
+)
 
 
 def body(**changes: Any) -> dict[Any, Any]:
@@ -49,7 +60,16 @@ def test_a_rejected_record_is_kept_as_it_came_with_where_and_why() -> None:
     [output] = dead_letters([Rejection(record(), InvalidPage("no url"))], "featurizer", "dead")
     assert output.topic == "dead"
     assert decode(output.value) == DeadLetter(
-        "pages", 1, 2, 3, b"k", b"v", (("h", b"1"),), "featurizer", "invalid-page", "no url"
+        topic="pages",
+        partition=1,
+        offset=2,
+        timestamp=3,
+        key=b"k",
+        value=b"v",
+        headers=(("h", b"1"),),
+        stage="featurizer",
+        reason="invalid-page",
+        detail="no url",
     )
 
 

@@ -1,5 +1,6 @@
 """Evidence between owners: round trips, sizes, and what is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,17 @@ from tests.support.documents import (
     word,
 )
 
-MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, found_by_table(0), DocumentId(1, 2, 3), "u")
+MATCH = Match(
+    id=DocumentId(1, 2, 3),
+    url="u",
+    relation=Relation.NEAR,
+    hamming=2,
+    resemblance=0.8,
+    containment=None,
+    found_by=found_by_table(0),
+    group=DocumentId(1, 2, 3),
+    group_url="u",
+)
 evidence = st.builds(Evidence, places, word, st.lists(word, max_size=4).map(tuple), st.none() | matches)
 
 
@@ -36,7 +47,7 @@ def test_evidence_comes_back(some: list[Evidence]) -> None:
 
 
 def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
-    long = MATCH._replace(url="u" * 150, group_url="v" * 150)
+    long = replace(MATCH, url="u" * 150, group_url="v" * 150)
     some = [Evidence(DocumentId(n, 0, n), n, (n, n + 1), long if n % 2 else None) for n in range(4000)]
     messages = list(write_evidence(some, "plan"))
     assert len(messages) > 1
@@ -46,7 +57,7 @@ def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
 
 @pytest.mark.parametrize("url", LONG_URLS)
 def test_evidence_with_long_urls_stays_below_what_kafka_takes(url: str) -> None:
-    long = MATCH._replace(url=url, group_url=url)
+    long = replace(MATCH, url=url, group_url=url)
     some = [Evidence(DocumentId(n, 0, n), n, (n,), long) for n in range(150)]
     messages = list(write_evidence(some, "plan"))
     assert max(map(len, messages)) <= BATCH_BYTES + 2 * len(url.encode()) + 1024 < KAFKA_MESSAGE_BYTES

@@ -24,7 +24,17 @@ MOST_CANDIDATES = 100_000
 PLACE = DocumentId(1, 2, 3)
 # The less a row has, the more rows are in a message.
 LIGHT = replace(document(0, 1, url=""), sketch=np.empty(0, np.uint64))
-MATCH = Match(PLACE, "", Relation.IDENTICAL, 0, 1.0, None, NO_TABLE, PLACE, "")
+MATCH = Match(
+    id=PLACE,
+    url="",
+    relation=Relation.IDENTICAL,
+    hamming=0,
+    resemblance=1.0,
+    containment=None,
+    found_by=NO_TABLE,
+    group=PLACE,
+    group_url="",
+)
 MANY = 40_000
 
 LARGEST: dict[str, Callable[[], Iterator[bytes]]] = {

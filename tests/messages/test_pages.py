@@ -35,7 +35,15 @@ ALL_FIELDS = {
     "url": URL, "html": "<p>é</p>", "fetched_at": "2024-01-01T00:00:00Z",
     "content_type": "text/html", "charset": "utf-8", "crawl": "crawl-7",
 }  # fmt: skip
-WHOLE = Page(URL, "<p>é</p>".encode(), None, "2024-01-01T00:00:00Z", "text/html", "utf-8", "crawl-7")
+WHOLE = Page(
+    URL,
+    html="<p>é</p>".encode(),
+    text=None,
+    fetched_at="2024-01-01T00:00:00Z",
+    content_type="text/html",
+    charset="utf-8",
+    crawl="crawl-7",
+)
 
 
 # The three forms

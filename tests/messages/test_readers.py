@@ -87,7 +87,20 @@ GOOD: dict[str, bytes | None] = {
     "retired": write_retired(2),
     "documents": next(write_documents([Settled(document(0, 1), None)], "nd1")),
     "forgotten": next(write_forgotten(array("q", [1, 2, 3]))),
-    "dead-letter": dead_letters.encode(DeadLetter("t", 0, 0, 0, None, b"", (("a", b"b"),), "s", "r", "d")),
+    "dead-letter": dead_letters.encode(
+        DeadLetter(
+            topic="t",
+            partition=0,
+            offset=0,
+            timestamp=0,
+            key=None,
+            value=b"",
+            headers=(("a", b"b"),),
+            stage="s",
+            reason="r",
+            detail="d",
+        )
+    ),
 }
 
 nested = st.recursive(

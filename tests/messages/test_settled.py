@@ -28,7 +28,17 @@ from tests.support.documents import (
 )
 from tests.support.messages import encode
 
-MATCH = Match(DocumentId(1, 2, 3), "u", Relation.NEAR, 2, 0.8, None, found_by_table(0), DocumentId(1, 2, 3), "u")
+MATCH = Match(
+    id=DocumentId(1, 2, 3),
+    url="u",
+    relation=Relation.NEAR,
+    hamming=2,
+    resemblance=0.8,
+    containment=None,
+    found_by=found_by_table(0),
+    group=DocumentId(1, 2, 3),
+    group_url="u",
+)
 
 
 def same_tokens(match: Match | None) -> bool:
@@ -55,7 +65,7 @@ def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
 
 @pytest.mark.parametrize("url", LONG_URLS)
 def test_settled_documents_with_long_urls_stay_below_what_kafka_takes(url: str) -> None:
-    match = MATCH._replace(url=url, group_url=url)
+    match = replace(MATCH, url=url, group_url=url)
     one = document(0, 1, url=url)
     some = [Settled(replace(one, id=one.id._replace(offset=offset)), match) for offset in range(100)]
     messages = list(write_documents(some, "nd1"))

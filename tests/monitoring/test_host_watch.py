@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY
@@ -16,7 +17,7 @@ from tests.support.documents import document
 
 _MATCH = match(document(1, 1), document(0, 1), Thresholds())
 assert _MATCH is not None
-MATCH: Match = _MATCH._replace(url="http://first.example/")
+MATCH: Match = replace(_MATCH, url="http://first.example/")
 
 
 def batch(pages: Sequence[tuple[str, Match | None]]) -> Batch:
@@ -49,7 +50,7 @@ def test_while_no_host_has_pages_enough_there_is_none() -> None:
 
 def test_a_recrawl_is_no_loss() -> None:
     watched = watch()
-    again = [(url, MATCH._replace(url=url)) for url, _ in pages("a", 50, 0)]
+    again = [(url, replace(MATCH, url=url)) for url, _ in pages("a", 50, 0)]
     watched.take(batch([*again, *pages("a", 25, 5)]))
     assert watched.worst() == ("a", 0.2)
 

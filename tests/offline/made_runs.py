@@ -66,7 +66,17 @@ def like(seed: int, *parts: int, size: int = 200) -> NDArray[np.uint64]:
 
 
 def match_of(earlier: Document, relation: Relation) -> Match:
-    return Match(earlier.id, earlier.url, relation, 0, 1.0, None, NO_TABLE, earlier.id, earlier.url)
+    return Match(
+        id=earlier.id,
+        url=earlier.url,
+        relation=relation,
+        hamming=0,
+        resemblance=1.0,
+        containment=None,
+        found_by=NO_TABLE,
+        group=earlier.id,
+        group_url=earlier.url,
+    )
 
 
 def settled(documents: Iterable[Document], matches: Mapping[int, Match] | None = None) -> list[Settled]:

@@ -20,7 +20,15 @@ from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
 from tests.support.documents import document
 
 MATCH = Match(
-    DocumentId(0, 0, 0), "http://0.example/0", Relation.NEAR, 2, 0.8, 0.9, found_by_table(0), DocumentId(0, 0, 0), "u"
+    id=DocumentId(0, 0, 0),
+    url="http://0.example/0",
+    relation=Relation.NEAR,
+    hamming=2,
+    resemblance=0.8,
+    containment=0.9,
+    found_by=found_by_table(0),
+    group=DocumentId(0, 0, 0),
+    group_url="u",
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def order_not_checked(patch: pytest.MonkeyPatch) -> None:
         if first.id == second.id:
             return best
         found = match(second, first, self._thresholds, found_by=found_by)
-        return better(best, found and found._replace(id=known.document.id, url=known.document.url))
+        return better(best, found and replace(found, id=known.document.id, url=known.document.url))
 
     patch.setattr(Owner, "_compare", compare)
 

@@ -29,7 +29,7 @@ class Figure:
         return self.value, self.low, self.high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """How good predictions are. Counts are averages where there are repetitions."""
 
@@ -73,12 +73,15 @@ def quality(
     bounds = figures(
         drawn @ (rows & label).T.astype(float), drawn @ rows.T.astype(float), (drawn @ label.astype(float))[:, None]
     )
+    precision, recall, f1 = (_figure(value, bound) for value, bound in zip(values, bounds, strict=True))
     return Quality(
-        label.size,
-        int(label.sum()),
-        float(hits.mean()),
-        float((called - hits).mean()),
-        *(_figure(value, bound) for value, bound in zip(values, bounds, strict=True)),
+        pairs=label.size,
+        duplicates=int(label.sum()),
+        found=float(hits.mean()),
+        false_alarms=float((called - hits).mean()),
+        precision=precision,
+        recall=recall,
+        f1=f1,
     )
 
 

@@ -25,7 +25,7 @@ STEPS: Final = 80
 """Weights, in root mean squares of a page's 64, are counted from -4 to 4 in steps of a tenth."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """What was found. Counts are by place: the leading 1 counted from the right, buckets and weights from the left."""
 
@@ -93,15 +93,15 @@ class Collected:
         np.add.at(buckets, (keys >> np.uint64(BITS - BUCKET_BITS)).astype(np.int64), counts)
         crowded = [(value, count) for value, count in self.counts.most_common(spikes) if count > 1]
         return Distribution(
-            int(counts.sum()) + self.skipped.total(),
-            dict(self.skipped.most_common()),
-            keys.size,
-            leading_ones(keys),
-            leading_ones(random),
-            buckets,
-            self.weights,
-            self.changes,
-            [Spike(value, count, *self._names.get(value, ("", None))) for value, count in crowded],
+            pages=int(counts.sum()) + self.skipped.total(),
+            skipped=dict(self.skipped.most_common()),
+            distinct=keys.size,
+            leading=leading_ones(keys),
+            random_leading=leading_ones(random),
+            buckets=buckets,
+            weights=self.weights,
+            changes=self.changes,
+            spikes=[Spike(value, count, *self._names.get(value, ("", None))) for value, count in crowded],
         )
 
 

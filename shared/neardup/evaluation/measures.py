@@ -27,7 +27,7 @@ UNKNOWN_HOST: Final = "unknown"
 _HOSTS: Final = {None: UNKNOWN_HOST, True: "same", False: "cross"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """Columns. Containment is the larger of the two ways, because either page may come later."""
 

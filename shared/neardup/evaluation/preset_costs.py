@@ -17,7 +17,7 @@ _FIRST: Final = 300
 """Pages that are fed before the clock starts: processes are started and kernels loaded."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PresetCost:
     """Probes, bytes and time a page, the quality on pairs, and precision and recall over the crawl."""
 
@@ -54,4 +54,12 @@ def _cost(preset: str, pairs: Sequence[Pair], crawl: Sequence[Sampled], seed: in
         seconds = time.perf_counter() - start
     scored = score(verdicts, [made.truth for made in crawl]).total
     speed = max(len(pages) - _FIRST, 0) / seconds
-    return PresetCost(preset, cost.probes, cost.bytes_per_page, speed, quality, scored.precision, scored.recall)
+    return PresetCost(
+        preset=preset,
+        probes=cost.probes,
+        bytes_per_page=cost.bytes_per_page,
+        pages_per_s=speed,
+        pairs=quality,
+        crawl_precision=scored.precision,
+        crawl_recall=scored.recall,
+    )

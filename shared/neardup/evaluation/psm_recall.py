@@ -22,7 +22,7 @@ GOOD: Final = 0.95
 """The recall that is asked for when flips are counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PsmRecall:
     """Of near-duplicates within k bits, the share that so many flips of the header find, by either model.
 
@@ -90,8 +90,8 @@ def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
     by_fold, simulated = np.concatenate(fitted), _attempts(simulated_model(), near, k, settings.header_bits)
     flips = settings.flips
     return PsmRecall(
-        k, len(near.a), settings.header_bits, flips, float((by_fold <= flips).mean()),
-        float((simulated <= flips).mean()), _enough(by_fold), _enough(simulated),
+        k=k, pairs=len(near.a), header_bits=settings.header_bits, flips=flips, fitted=float((by_fold <= flips).mean()),
+        simulated=float((simulated <= flips).mean()), fitted_flips=_enough(by_fold), simulated_flips=_enough(simulated),
     )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ class Alone:
         return {"threshold": self.threshold, "chosen": self.chosen, **judged, "curve": curve}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """All of it. `not_found` and `refused` are near-duplicates that no table finds, and that the rule turns down."""
 
@@ -144,19 +144,19 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
         return Alone(method.name, method.threshold, curve, (least, middle, most), judged(method.name, honest))
 
     return Evaluation(
-        len(measures),
-        int(measures.label.sum()),
-        np.unique(measures.group).size,
-        signatures.version,
-        Cost.of(settings, measures.sketch_bytes),
-        judged("verdict", is_found & accepted),
-        judged("rule alone", accepted),
-        judged("found by tables", is_found),
-        int((measures.label & ~is_found).sum()),
-        int((measures.label & is_found & ~accepted).sum()),
-        [tried(method) for method in methods(measures, settings)],
-        search,
-        measures,
+        pairs=len(measures),
+        duplicates=int(measures.label.sum()),
+        groups=np.unique(measures.group).size,
+        signature_version=signatures.version,
+        cost=Cost.of(settings, measures.sketch_bytes),
+        verdict=judged("verdict", is_found & accepted),
+        rule=judged("rule alone", accepted),
+        candidates=judged("found by tables", is_found),
+        not_found=int((measures.label & ~is_found).sum()),
+        refused=int((measures.label & is_found & ~accepted).sum()),
+        alone=[tried(method) for method in methods(measures, settings)],
+        search=search,
+        measures=measures,
     )
 
 

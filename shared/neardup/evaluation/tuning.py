@@ -48,7 +48,7 @@ class Variant(NamedTuple):
         return sum(mine != theirs for mine, theirs in zip(self, known, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """What is tried. k stays small: with ten tables every further bit makes the ranges that are scanned much longer."""
 
@@ -78,7 +78,7 @@ class Limits:
     most_probes: int = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
     """What was chosen, what the search is worth out-of-fold, and what the settings before have on the same pairs.
 
@@ -124,16 +124,16 @@ def tune(
     best = variants[choose_best(label, predicted, limits.least_precision)]
     by_fold = [variants[pick] for pick in picks.ravel()]
     return Tuned(
-        best,
-        probes[best.hamming, best.bands],
-        len(variants),
-        quality(label, honest, group, seed=seed),
-        {
+        chosen=best,
+        probes=probes[best.hamming, best.bands],
+        tried=len(variants),
+        honest=quality(label, honest, group, seed=seed),
+        by_file={
             name: quality(label[own], honest[:, own], group[own], seed=seed)
             for name, own in {name: source == name for name in np.unique(source).tolist()}.items()
         },
-        quality(label, predictions.of(known), group, seed=seed),
-        {
+        before=quality(label, predictions.of(known), group, seed=seed),
+        agreed={
             name: sum(each[place] == best[place] for each in by_fold) / len(by_fold)
             for place, name in enumerate(Variant._fields)
         },

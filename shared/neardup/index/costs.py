@@ -37,7 +37,7 @@ class Constants:
     flip_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One line of the comparison. Bytes are per page, over all tables; microseconds are of one core."""
 
@@ -96,10 +96,21 @@ def compare(
         slices = [_slices(page_count * size, memory_per_shard, min(leading)) for size in (raw, packed)]
         machines = [ceil(tables * page_count * size / memory_per_machine) for size in (raw, packed)]
         return Option(
-            search, tables, min(leading), max(leading), lookups, 2 ** (d - min(leading)), tables * raw,
-            tables * packed, tables * slices[0], tables * slices[1], machines[0], machines[1],
-            _MESSAGES * (tables if visited is None else visited), per_page / 1000,
-        )  # fmt: skip
+            search=search,
+            tables=tables,
+            least_leading=min(leading),
+            most_leading=max(leading),
+            lookups=lookups,
+            candidates_per_probe=2 ** (d - min(leading)),
+            bytes_per_page=tables * raw,
+            bytes_per_page_compressed=tables * packed,
+            shards=tables * slices[0],
+            shards_compressed=tables * slices[1],
+            machines=machines[0],
+            machines_compressed=machines[1],
+            messages_per_page=_MESSAGES * (tables if visited is None else visited),
+            microseconds_per_page=per_page / 1000,
+        )
 
     found = []
     for design in designs(k, most_tables)[1:]:  # the first is one table without leading bits: all pairs

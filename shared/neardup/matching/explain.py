@@ -21,7 +21,7 @@ _MOST_DIFFED: Final = 20_000
 """Words of each page in which spans are looked for: the search takes quadratic time at worst."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One of the two pages."""
 
@@ -52,7 +52,7 @@ class Span:
     words: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """All of it. Estimates are None where a page was skipped; the exact figures are always there."""
 
@@ -102,26 +102,26 @@ def explain(
         bits = _bits(left.fingerprint, right.fingerprint)
     verdict, relation, because, would_change = _judge(left, right, thresholds, k)
     return Explanation(
-        signatures.version,
-        left_side,
-        right_side,
-        apart,
-        bits or [],
-        exact,
-        resemblance_by_mips(one.mips, two.mips) if one and two else None,
-        resemblance_by_sample(one.sample, two.sample) if one and two else None,
-        spot_resemblance(one.spots, two.spots) if one and two else None,
-        a_in_b,
-        b_in_a,
-        containment_by_sample(one.sample, two.sample) if one and two else None,
-        containment_by_sample(two.sample, one.sample) if one and two else None,
-        int((one.bands == two.bands).sum()) if one and two else None,
-        int((one.filter == two.filter).sum()) if one and two else None,
-        _spans(left_side.tokens, right_side.tokens),
-        verdict,
-        relation,
-        because,
-        would_change,
+        signature_version=signatures.version,
+        a=left_side,
+        b=right_side,
+        hamming=apart,
+        bits=bits or [],
+        resemblance=exact,
+        resemblance_by_mips=resemblance_by_mips(one.mips, two.mips) if one and two else None,
+        resemblance_by_sample=resemblance_by_sample(one.sample, two.sample) if one and two else None,
+        resemblance_of_spots=spot_resemblance(one.spots, two.spots) if one and two else None,
+        containment_a_in_b=a_in_b,
+        containment_b_in_a=b_in_a,
+        containment_a_in_b_by_sample=containment_by_sample(one.sample, two.sample) if one and two else None,
+        containment_b_in_a_by_sample=containment_by_sample(two.sample, one.sample) if one and two else None,
+        shared_bands=int((one.bands == two.bands).sum()) if one and two else None,
+        shared_groups=int((one.filter == two.filter).sum()) if one and two else None,
+        spans=_spans(left_side.tokens, right_side.tokens),
+        verdict=verdict,
+        relation=relation,
+        because=because,
+        would_change=would_change,
     )
 
 
@@ -130,13 +130,13 @@ def _side(signatures: Signatures, page: Page) -> tuple[Signature, Side, NDArray[
     _, tokens = signatures.text_and_tokens(page)
     shingles = shingles_of(tokens, signatures.choices.w)
     side = Side(
-        page.url,
-        tokens.words(),
-        len(features_of(tokens, signatures.choices.features)),
-        shingles.size,
-        None if signature.fingerprint is None else signature.fingerprint.value,
-        signature.skipped,
-        signature.cut,
+        name=page.url,
+        tokens=tokens.words(),
+        features=len(features_of(tokens, signatures.choices.features)),
+        shingles=shingles.size,
+        fingerprint=None if signature.fingerprint is None else signature.fingerprint.value,
+        skipped=signature.skipped,
+        cut=signature.cut,
     )
     return signature, side, shingles
 

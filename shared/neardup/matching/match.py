@@ -1,6 +1,7 @@
 """Evidence: that a document duplicates an earlier one, and how strongly."""
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from neardup.matching.found_by import NO_TABLE, FoundBy
 from neardup.matching.rule import Thresholds, decide
@@ -13,7 +14,8 @@ RELATIONS: Final = tuple(Relation)
 _SAME: Final = Likeness(1.0, 1.0, 1.0)
 
 
-class Match(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
     """An earlier document that a document duplicates.
 
     `group` is the first document of the group that the earlier document belongs to, as far as its owner knew;
@@ -74,13 +76,13 @@ def match(
     if relation is None:
         return None
     return Match(
-        earlier.id,
-        earlier.url,
-        relation,
-        (later.fingerprint ^ earlier.fingerprint).bit_count(),
-        round(resemblance, 4),
-        None if containment is None else round(containment, 4),
-        found_by,
-        earlier.id if group is None else group.group,
-        earlier.url if group is None else group.group_url,
+        id=earlier.id,
+        url=earlier.url,
+        relation=relation,
+        hamming=(later.fingerprint ^ earlier.fingerprint).bit_count(),
+        resemblance=round(resemblance, 4),
+        containment=None if containment is None else round(containment, 4),
+        found_by=found_by,
+        group=earlier.id if group is None else group.group,
+        group_url=earlier.url if group is None else group.group_url,
     )

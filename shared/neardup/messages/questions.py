@@ -146,10 +146,9 @@ def packed_match(match: Match | None) -> list[Any] | None:
     """Return the plain values of a match, for messages and for the directory."""
     if match is None:
         return None
-    place, url, relation, hamming, resemblance, containment, found_by, group, group_url = match
     return [
-        place, url, RELATIONS.index(relation), hamming, resemblance, containment, pack_found_by(found_by), group,
-        group_url,
+        match.id, match.url, RELATIONS.index(match.relation), match.hamming, match.resemblance, match.containment,
+        pack_found_by(match.found_by), match.group, match.group_url,
     ]  # fmt: skip
 
 
@@ -162,10 +161,16 @@ def unpacked_match(values: Any) -> Match | None:
             relation in range(len(RELATIONS))
         ):
             return Match(
-                document_of(place), text_of(url), RELATIONS[relation], hamming, number_of(resemblance),
-                None if containment is None else number_of(containment), found_by_of(found_by), document_of(group),
-                text_of(group_url),
-            )  # fmt: skip
+                id=document_of(place),
+                url=text_of(url),
+                relation=RELATIONS[relation],
+                hamming=hamming,
+                resemblance=number_of(resemblance),
+                containment=None if containment is None else number_of(containment),
+                found_by=found_by_of(found_by),
+                group=document_of(group),
+                group_url=text_of(group_url),
+            )
     raise Corrupt(f"expected a match, got {values!r}")
 
 

@@ -130,7 +130,7 @@ class SignatureOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sketches:
     """What is made from a document's shingles and spots."""
 
@@ -210,15 +210,24 @@ class Signatures:
         if self._everything or choices.keep_spots:
             spots = spot_signatures(tokens, distance=choices.spot_distance, chain=choices.spot_chain)
         if not self._everything:
-            return Sketches(shingles.size, sample, _NO_HASHES, mips, bands, _NO_HASHES, _NO_HASHES, spots)
+            return Sketches(
+                shingles=shingles.size,
+                sample=sample,
+                smallest=_NO_HASHES,
+                mips=mips,
+                bands=bands,
+                filter=_NO_HASHES,
+                supers=_NO_HASHES,
+                spots=spots,
+            )
         smallest = min_s(shingles, choices.s)
         return Sketches(
-            shingles.size,
-            sample,
-            smallest,
-            mips,
-            bands,
-            choices.filter.keys(mips),
-            super_shingles(smallest, choices.super_size),
-            spots,
+            shingles=shingles.size,
+            sample=sample,
+            smallest=smallest,
+            mips=mips,
+            bands=bands,
+            filter=choices.filter.keys(mips),
+            supers=super_shingles(smallest, choices.super_size),
+            spots=spots,
         )

@@ -48,7 +48,7 @@ _ELEMENTS: Final = {
 _BOILERPLATE: Final = "nav header footer aside form menu dialog select button"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
     """Arrays as the kernels take them."""
 

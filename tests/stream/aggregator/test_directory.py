@@ -186,7 +186,17 @@ TestDirectory.settings = settings(max_examples=30, stateful_step_count=40, deadl
 
 def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
     each = document(3, 1, fingerprint=2**64 - 1, url="ü", note="cut")
-    match = Match(DocumentId(1, 0, 1), "v", Relation.NEAR, 2, 0.75, None, found_by_table(70), DocumentId(1, 0, 1), "v")
+    match = Match(
+        id=DocumentId(1, 0, 1),
+        url="v",
+        relation=Relation.NEAR,
+        hamming=2,
+        resemblance=0.75,
+        containment=None,
+        found_by=found_by_table(70),
+        group=DocumentId(1, 0, 1),
+        group_url="v",
+    )
     with opened(tmp_path) as (store, directory):
         directory.add(KnownDocument(each, Kind.DUPLICATE, 1, match))
         directory.flush()

@@ -8,6 +8,7 @@
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from neardup import metrics
@@ -181,7 +182,7 @@ class Owner:
         if found.relation is not Relation.IDENTICAL:
             first = self.directory.first_copy_with(document.checksums.content)
             if first is not None and first[0] < document.id:
-                found = found._replace(id=first[0], url=first[1], relation=Relation.IDENTICAL)
+                found = replace(found, id=first[0], url=first[1], relation=Relation.IDENTICAL)
             else:
                 self.directory.set_first_copy(document)
         self.directory.add_copy(document)
