@@ -14,36 +14,36 @@ WORDS = LEAST_BYTES // 8
 @given(st.lists(st.tuples(st.integers(1, 4 * WORDS), st.integers(0, 5), st.booleans()), max_size=25))
 def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -> None:
     """Some are kept whole, of some only a part."""
-    spares, kept = ArrayPool(), []
+    pool, kept = ArrayPool(), []
     for number, (size, dropped, only_a_part) in enumerate(steps):
-        made = spares.array(size, np.uint64)
+        made = pool.array(size, np.uint64)
         assert made.size == size
         made[:] = number
         kept.append((number, made[size // 2 :] if only_a_part else made))
         del made, kept[:dropped]
         if only_a_part:
-            spares.give_back(8 * size)
+            pool.release(8 * size)
         assert all((array == number).all() for number, array in kept)
 
 
 def test_a_dropped_array_makes_room_for_a_larger_one() -> None:
-    spares = ArrayPool()
-    first = spares.array(WORDS + 1, np.uint64)
+    pool = ArrayPool()
+    first = pool.array(WORDS + 1, np.uint64)
     part, place = first[5:], first.ctypes.data
     del first
-    assert spares.nbytes == 0, "a part is still in use"
+    assert pool.nbytes == 0, "a part is still in use"
     del part
-    assert spares.nbytes == 8 * (WORDS + 1)
-    assert spares.array(2 * WORDS, np.uint64).ctypes.data == place
+    assert pool.nbytes == 8 * (WORDS + 1)
+    assert pool.array(2 * WORDS, np.uint64).ctypes.data == place
 
 
 def test_what_is_not_used_again_is_given_back_in_steps() -> None:
-    spares = ArrayPool()
-    spares.array(4 * WORDS, np.uint64)[:] = 1
+    pool = ArrayPool()
+    pool.array(4 * WORDS, np.uint64)[:] = 1
     seen = []
-    while spares.nbytes:
-        spares.give_back(LEAST_BYTES)
-        seen.append(spares.nbytes)
+    while pool.nbytes:
+        pool.release(LEAST_BYTES)
+        seen.append(pool.nbytes)
     assert seen == [3 * LEAST_BYTES, 2 * LEAST_BYTES, LEAST_BYTES, 0]
 
 

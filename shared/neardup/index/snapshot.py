@@ -1,7 +1,7 @@
-"""Snapshots of a slice: its runs and its tail, with the plan, the signatures and the offset they belong to.
+"""Snapshots of slices and bucket tables: their contents with the plan, the signature version and the offset.
 
-A run never changes once it is built, so a slice is frozen by keeping its runs and copying the little that is in none.
-It goes on taking keys while the snapshot is written.
+A run never changes once it is built, so freezing a table keeps references to its runs and copies only its newest
+entries. The table accepts inserts while the snapshot is written.
 """
 
 from pathlib import Path
@@ -19,22 +19,22 @@ from neardup.util import array_file
 
 MAGIC: Final = b"NDSLICE\x00"
 VERSION: Final = 3
-"""A file with another version is refused: delete it, and the log rebuilds it."""
+"""Files with another version are refused. Delete such a file, and the state is rebuilt from the log."""
 
 
 class Frozen(NamedTuple):
-    """What a snapshot will say, as it was at one moment. Keeps the memory of runs that are merged meanwhile."""
+    """The contents of a table at one moment. It keeps the memory of runs that are merged in the meantime."""
 
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
     def write(self, path: Path) -> None:
-        """Make it durable. In any thread."""
+        """Write the snapshot and wait until it is on the disk. May be called in any thread."""
         array_file.write(path, magic=MAGIC, version=VERSION, about=self.about, arrays=self.arrays)
 
 
 def freeze_slice(kept: Slice, *, plan: Plan, partition: int, offset: int) -> Frozen:
-    """The slice as it is now, together with the offset up to which it knows the log."""
+    """Return the contents of a slice, with the offset of the log up to which it has read."""
     arrays: dict[str, NDArray[Any]] = {"tail": kept.tail.copy()}
     runs = []
     for number, run in enumerate(kept.runs):
@@ -51,7 +51,10 @@ def freeze_slice(kept: Slice, *, plan: Plan, partition: int, offset: int) -> Fro
 
 
 def load_slice(path: Path, into: Slice, *, plan: Plan, partition: int) -> int:
-    """Fill the slice and return the offset. Raises WrongState, CorruptState, or OSError when there is no file."""
+    """Fill the slice from a file and return the offset.
+
+    Raises WrongState, CorruptState, or OSError if there is no file.
+    """
     about, arrays = array_file.read(path, magic=MAGIC, version=VERSION)
     _require(path, about, plan, partition, "slice")
     runs = [
@@ -68,14 +71,14 @@ def load_slice(path: Path, into: Slice, *, plan: Plan, partition: int) -> int:
 
 
 def freeze_buckets(kept: BucketTable, *, plan: Plan, partition: int, offset: int) -> Frozen:
-    """The same for a bucket table."""
+    """Return the contents of a bucket table, as `freeze_slice` does."""
     arrays, more = kept.parts()
     about = _about(plan, partition, offset) | {"kind": "buckets", "table": more, "keys": len(kept)}
     return Frozen(about, arrays)
 
 
 def load_buckets(path: Path, into: BucketTable, *, plan: Plan, partition: int) -> int:
-    """The same for a bucket table."""
+    """Fill the bucket table from a file, as `load_slice` does."""
     about, arrays = array_file.read(path, magic=MAGIC, version=VERSION)
     _require(path, about, plan, partition, "buckets")
     into.restore(arrays, about["table"])
@@ -83,7 +86,7 @@ def load_buckets(path: Path, into: BucketTable, *, plan: Plan, partition: int) -
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What a snapshot says of itself, without its keys. Raises WrongState, CorruptState, or OSError."""
+    """Return the header of a snapshot without reading its keys. Raises WrongState, CorruptState, or OSError."""
     return array_file.read_about(path, magic=MAGIC, version=VERSION)
 
 

@@ -1,8 +1,8 @@
-"""Loads kernels before the stream needs them.
+"""Loading of kernels before the stream needs them.
 
-Numba loads a kernel when it is first called, and compiles it where nobody did before: a second or two in which no other
-thread runs. Most kernels are called with the first page, but not those of a full tail and of a merge: pages would wait
-for them in the middle of the stream.
+Numba loads a kernel on its first call, and compiles it if there is no cached version, which takes a second or two in
+which no other thread runs. The first page calls most kernels, but not those for full tails and merges, which would
+delay pages later on.
 """
 
 from functools import cache
@@ -18,14 +18,14 @@ from neardup.index.slices.runs import LEAST_FILTERED
 from neardup.index.slices.slice import Slice, SliceSettings
 
 _ROOM: Final = LEAST_FILTERED
-"""Of a tail: smaller runs have no bitmap."""
+"""Capacity of the tail in keys. Smaller runs have no bitmap."""
 _ROUNDS: Final = 6
-"""Of as many keys as there is room for: enough for a merge."""
+"""Batches of keys, each as large as the tail: enough for a merge."""
 
 
 @cache
 def warm_up_buckets() -> None:
-    """Everything that a bucket table calls. Only the first call of a process does anything."""
+    """Load the kernels of bucket tables. Only the first call in a process has an effect."""
     table = BucketTable(recent=_ROOM)
     for keys in _keys():
         table.probe_and_insert(keys, keys)
@@ -33,7 +33,7 @@ def warm_up_buckets() -> None:
 
 @cache
 def warm_up_slices(codec: Codec, leading: int) -> None:
-    """The same for a slice whose large runs have this codec, of a table with so many leading bits."""
+    """Load the kernels of slices of tables with `leading` leading bits, whose large runs have this codec."""
     table = Slice(Table.plain(leading), settings=SliceSettings(codec=codec, tail=_ROOM, compress_from=2 * _ROOM))
     for keys in _keys():
         table.probe_and_insert(keys, 3)

@@ -1,4 +1,4 @@
-"""Sorted runs of pairs (mixed bucket key, fingerprint), and their merging."""
+"""Sorted runs of pairs of a mixed bucket key and a fingerprint, and their incremental merge."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +13,26 @@ from neardup.kernels.index.bucketing import OWN, OWN_NOW, PairBatch, SortedPairs
 
 
 class PairRun:
-    """Pairs in order of key, then fingerprint, no two the same, with a directory on the keys' leading bits."""
+    """Distinct pairs in order of key and fingerprint, with a directory on the leading bits of the keys."""
 
     def __init__(
-        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int, spares: ArrayPool | None = None
+        self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int, pool: ArrayPool | None = None
     ) -> None:
-        """`extend` over all keys before the first probe."""
+        """Call `extend` over all keys before the first probe."""
         self.keys, self.fingerprints, self.epoch = keys, fingerprints, epoch
-        self._directory = KeyDirectory.empty(keys.size, 0, spares=spares)
+        self._directory = KeyDirectory.empty(keys.size, 0, pool=pool)
         self._pairs = plain(SortedPairs(keys, fingerprints, self._directory.words, self._directory.bits))
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> "PairRun":
-        """Build at once, of pairs in order."""
+        """Return the run of pairs that are in order."""
         run = cls(keys, fingerprints, epoch)
         run.extend(0, keys.size)
         return run
 
     @classmethod
     def sorted(cls, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], epoch: int) -> "PairRun":
-        """Build at once, of pairs in any order."""
+        """Return the run of pairs in any order."""
         order = np.argsort(keys)
         keys, fingerprints = keys[order], fingerprints[order]
         order_within_keys(keys, fingerprints)
@@ -48,7 +48,7 @@ class PairRun:
         return int(self.keys.nbytes + self.fingerprints.nbytes + self._directory.nbytes)
 
     def extend(self, start: int, stop: int) -> None:
-        """Enter keys[start:stop] into the directory, on from the last stop."""
+        """Add keys[start:stop] to the directory. `start` is the `stop` of the call before."""
         self._directory.extend(self.keys, start, stop)
 
     def probe(self, batch: PairBatch, *, epoch: int, found: Found) -> None:
@@ -66,13 +66,13 @@ class PairRun:
 
 
 class PairMerge:
-    """Two runs of an epoch become one: merged and entered into the directory in one go, a bounded number a batch."""
+    """A merge in progress of two runs of one epoch. Each step merges pairs and adds them to the directory."""
 
-    def __init__(self, older: PairRun, newer: PairRun, spares: ArrayPool) -> None:
+    def __init__(self, older: PairRun, newer: PairRun, pool: ArrayPool) -> None:
         self.older, self.newer = older, newer
         total = older.size + newer.size
-        keys, fingerprints = (spares.array(total, np.uint64) for _ in range(2))
-        self._run = PairRun(keys, fingerprints, older.epoch, spares)
+        keys, fingerprints = (pool.array(total, np.uint64) for _ in range(2))
+        self._run = PairRun(keys, fingerprints, older.epoch, pool)
         self._done = (0, 0)
         self._pace = HASTE * total / max(1, newer.size)
 
@@ -81,7 +81,7 @@ class PairMerge:
         return self._run.nbytes
 
     def advance(self, inserted: int) -> PairRun | None:
-        """Do the share of work that `inserted` new pairs call for; the run when it is ready."""
+        """Do the share of the work that is due per `inserted` new pairs. Return the run once it is complete."""
         older, newer, run = self.older, self.newer, self._run
         before = sum(self._done)
         self._done = merge_step(

@@ -1,4 +1,4 @@
-"""The newest pairs of a bucket table, in a hash table that fits the cache."""
+"""The memtable of a bucket table: a hash table of the newest pairs that fits the cache."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,6 @@ from neardup.index.lsm.lookup import Found
 from neardup.kernels.common.plain import plain
 from neardup.kernels.index.bucketing import (
     EMPTY,
-    InRuns,
     PairBatch,
     RecentTable,
     fill_recent,
@@ -35,7 +34,7 @@ class RecentPairs:
 
     @property
     def free(self) -> int:
-        """How many more there is room for."""
+        """Number of pairs that can still be inserted."""
         return self._room - self._count
 
     @property
@@ -45,15 +44,17 @@ class RecentPairs:
 
     @property
     def keys(self) -> NDArray[np.uint64]:
-        """In the order they came."""
+        """The keys in order of insertion."""
         return self._table.keys[: self._count]
 
     @property
     def fingerprints(self) -> NDArray[np.uint64]:
-        """Of the same pairs."""
+        """The fingerprints of the same pairs."""
         return self._table.fingerprints[: self._count]
 
-    def probe_and_insert(self, batch: PairBatch, in_runs: InRuns, *, one_epoch: bool, found: Found) -> int:
+    def probe_and_insert(
+        self, batch: PairBatch, in_runs: tuple[NDArray[np.int64], NDArray[np.uint64]], *, one_epoch: bool, found: Found
+    ) -> int:
         """Add the fingerprints in each pair's bucket to `found` and insert the pair.
 
         There must be room for the whole batch. Returns the number of common buckets. See `probe_and_insert_recent`.

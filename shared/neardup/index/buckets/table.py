@@ -1,7 +1,7 @@
-"""Bucket tables: exact key → fingerprints, for the bands of a sketch and Broder's features.
+"""Bucket tables: exact lookup of fingerprints by key, for the bands of a sketch and Broder's features.
 
-The newest pairs are in a hash table. When it is full they become a sorted run, and runs are merged as those of a slice.
-A key with as many fingerprints as the limit is common: it is ignored, as Broder ignores common shingles, and counted.
+The newest pairs are in a hash table. When it is full they become a sorted run, and runs are merged as in a slice. A
+bucket with as many fingerprints as the limit is common: it is ignored, as Broder ignores common shingles, and counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from neardup.index.lsm.counts import TableCounts
 from neardup.index.lsm.levels import RATIO, Levels, epoch_of
 from neardup.index.lsm.lookup import Found
 from neardup.kernels.common.plain import plain
-from neardup.kernels.index.bucketing import ASKS, InRuns, PairBatch, mix, unmix
+from neardup.kernels.index.bucketing import ASKS, PairBatch, mix, unmix
 from neardup.kernels.index.ordering import group_by_query
 
 COMMON: Final = 1000
@@ -26,17 +26,17 @@ RECENT: Final = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class BucketMatches:
-    """Which query met which fingerprint in its bucket: sorted by query, then fingerprint; no pair twice."""
+    """Distinct pairs of a query and a fingerprint in its bucket, sorted by query and fingerprint."""
 
     query: NDArray[np.int64]
     fingerprint: NDArray[np.uint64]
 
 
 class BucketTable:
-    """Not thread-safe; the kernels release the GIL. Inserting a pair again only makes it young again.
+    """A table of pairs of a key and a fingerprint. Not thread-safe; the kernels release the GIL.
 
-    `ttl` is in the unit of the clock that `probe_and_insert` is given, and counted in epochs as in a slice; 0 keeps all
-    for ever. `recent` is how many pairs the hash table holds.
+    Inserting a pair again restarts its time to live. `ttl` has the unit of `now` in `probe_and_insert` and is counted
+    in epochs, as in a slice; with 0, pairs never expire. `recent` is the capacity of the hash table in pairs.
     """
 
     def __init__(self, *, common: int = COMMON, ttl: float = 0.0, recent: int = RECENT, ratio: int = RATIO) -> None:
@@ -48,17 +48,17 @@ class BucketTable:
         self._in_runs, self._found = Found(), Found()
 
     def __len__(self) -> int:
-        """Pairs held, counting one that was inserted again in a later epoch as often."""
+        """Return the number of pairs. A pair that was inserted in several epochs counts once per epoch."""
         return len(self._recent) + sum(run.size for run in self._levels.runs)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs, of the merges in progress, which are a second copy of some of them, and the hash table."""
+        """Bytes of the runs, of the merges in progress, which copy some of the runs, and of the hash table."""
         return self._recent.nbytes + self._levels.merging_nbytes + sum(run.nbytes for run in self._levels.runs)
 
     @property
     def run_count(self) -> int:
-        """Runs that a probe looks into."""
+        """Number of runs that a probe reads."""
         return len(self._levels.runs)
 
     def probe_and_insert(
@@ -68,11 +68,11 @@ class BucketTable:
         now: float = 0.0,
         asks: NDArray[np.bool_] | None = None,
     ) -> BucketMatches:
-        """In order: pair i meets the pairs that were there and pairs 0 to i-1 of the batch, then is remembered.
+        """Return the fingerprints in the bucket of each pair, then insert the pair, one by one.
 
-        Those that only ask are not, and no pair meets them.
-        A bucket that has reached the limit answers nothing and takes nothing more, until enough of it has expired.
-        `now` never goes back: an earlier one counts as the latest seen.
+        Pair i also matches pairs 0 to i-1 of the batch. Pairs with `asks` are not inserted. A bucket that has reached
+        the limit returns nothing and accepts no more pairs until enough of them have expired. `now` never goes back: an
+        earlier time counts as the latest one.
         """
         self._enter(now)
         mixed = np.empty(keys.size, np.uint64)
@@ -89,12 +89,12 @@ class BucketTable:
         )
         self.counts.probes += keys.size
         self.counts.matches += self._found.count
-        # Keys must be equal: what is looked at is a match.
+        # Keys must be equal, so every pair that is compared is a match.
         self.counts.scanned += self._found.count
         return matches
 
     def pairs(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64], int]]:
-        """(keys, fingerprints, epoch) of all that is held, oldest first; keys as they were given."""
+        """Yield all pairs as keys, fingerprints and their epoch, oldest first. Keys are those that were inserted."""
         recent = (self._recent.keys, self._recent.fingerprints, self.epoch)
         for mixed, fingerprints, epoch in [
             *((run.keys, run.fingerprints, run.epoch) for run in self._levels.runs),
@@ -105,7 +105,7 @@ class BucketTable:
             yield keys, fingerprints, epoch
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The arrays and the rest that a snapshot keeps, as they are now: what comes later does not change them."""
+        """Return the arrays and the other values that a snapshot contains. Later inserts do not change them."""
         arrays: dict[str, NDArray[Any]] = {
             "recent/keys": self._recent.keys.copy(), "recent/fingerprints": self._recent.fingerprints.copy(),
         }  # fmt: skip
@@ -114,7 +114,7 @@ class BucketTable:
         return arrays, {"epoch": self.epoch, "epochs": [run.epoch for run in self._levels.runs]}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
-        """Take over what `parts` gave."""
+        """Replace the contents by those that `parts` returned."""
         self.epoch = about["epoch"]
         runs = [
             PairRun.of(arrays[f"{number}/keys"], arrays[f"{number}/fingerprints"], epoch)
@@ -131,28 +131,28 @@ class BucketTable:
     def _step(
         self, keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], start: int, marks: NDArray[np.uint8]
     ) -> None:
-        """No more pairs than there is room for; `start` is the number of the first in its batch."""
+        """Probe and insert at most as many pairs as there is room for; the first is number `start` of its batch."""
         only_asked = int(np.count_nonzero(marks))
         in_runs, found = self._in_runs, self._found
         in_runs.clear()
         batch = plain(PairBatch(keys, fingerprints, marks, self._common))
         for run in self._levels.runs:
             run.probe(batch, epoch=self.epoch, found=in_runs)
-        grouped = plain(InRuns(*group_by_query(in_runs.query, in_runs.key, in_runs.count, keys.size)))
+        grouped = group_by_query(in_runs.query, in_runs.key, in_runs.count, keys.size)
         before, recent = found.count, len(self._recent)
         ignored = self._recent.probe_and_insert(batch, grouped, one_epoch=not self._ttl, found=found)
         found.query[before : found.count] += start
         inserted = len(self._recent) - recent
         self.counts.inserted += inserted
         self.counts.common += ignored
-        # One that only asked may be among the ignored.
+        # Pairs that were only probed may be among the ignored ones.
         self.counts.repeated += max(0, keys.size - only_asked - ignored - inserted)
         if not self._recent.free:
             self._flush()
         self._levels.advance(keys.size)
 
     def _enter(self, now: float) -> None:
-        """Close the epoch when its time is over, and drop the runs whose every pair is too old."""
+        """Start a new epoch when its time has come, and drop the expired runs."""
         epoch = epoch_of(now, self._ttl)
         if epoch > self.epoch:
             self._flush()

@@ -1,27 +1,27 @@
-"""What a slice or a bucket table did, under the same names for the same things."""
+"""Counters of a slice or a bucket table."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class TableCounts:
-    """Rising numbers, for metrics. They begin at 0 with the process: a snapshot does not keep them."""
+    """Monotonic counters for metrics. They start at 0 with the process; snapshots do not contain them."""
 
     probes: int = 0
-    """Queries asked."""
+    """Queries."""
     scanned: int = 0
-    """Entries that queries were compared with."""
+    """Entries compared with a query."""
     inserted: int = 0
-    """Entries that were not there, in this epoch."""
+    """Entries inserted that were new in the current epoch."""
     repeated: int = 0
-    """Entries that were."""
+    """Entries inserted that were there already."""
     matches: int = 0
-    """Entries that queries were told of."""
+    """Matches returned."""
     capped: int = 0
-    """Queries to a slice that had more matches than the cap."""
+    """Queries to a slice with more matches than the cap."""
     common: int = 0
-    """Queries to a bucket table whose bucket had reached the limit: they were told nothing and not inserted."""
+    """Queries to a bucket that had reached the limit: nothing was returned or inserted."""
     merges: int = 0
-    """Merges of two runs that were finished."""
+    """Finished merges of two runs."""
     expired: int = 0
-    """Entries that were dropped because they were older than the time to live."""
+    """Entries dropped because they were older than the time to live."""

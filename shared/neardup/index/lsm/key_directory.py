@@ -1,8 +1,8 @@
-"""Where in a sorted run the keys with given leading bits stand.
+"""A directory on a sorted run: the positions of the keys with given leading bits.
 
-A byte a value of the leading bits (see kernels/locating), so there can be as many values as keys: half of all probes
-learn from the directory that there is nothing to read, the others read one cache line of the table. With a position of
-four bytes each, a quarter as many values, a probe takes half as long again.
+It takes one byte per value of the leading bits (see kernels/index/locating), so it can have as many values as there are
+keys. Half of all probes then end in the directory, and the others read one cache line of the run. With four-byte
+positions, and a quarter as many values in the same memory, a probe takes 1.5 times as long.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from neardup.index.lsm.array_pool import ArrayPool
 from neardup.kernels.common.plain import plain
 from neardup.kernels.index.locating import Directory, extend_directory
 
-_LEAST_BITS = 4  # fewer have one word, as none have
+_LEAST_BITS = 4  # with fewer bits the directory has one word, as with none
 
 
 class KeyDirectory:
-    """Of the `bits` bits behind the first `skip` ones, which all keys share."""
+    """A directory on the `bits` bits that follow the first `skip` bits, which all keys share."""
 
     def __init__(self, words: NDArray[np.uint64], skip: int) -> None:
         self.words, self.skip = words, skip
@@ -25,16 +25,19 @@ class KeyDirectory:
         self._filled = 0
 
     @classmethod
-    def empty(cls, size: int, skip: int, leading: int = 64, spares: ArrayPool | None = None) -> "KeyDirectory":
-        """For that many keys, asked for `leading` bits or more: `extend` over all of them before it is used."""
-        # A value or two a key: at most 2 bytes.
+    def empty(cls, size: int, skip: int, leading: int = 64, pool: ArrayPool | None = None) -> "KeyDirectory":
+        """Return an empty directory for `size` keys and lookups of at least `leading` bits.
+
+        It can be used once `extend` was called over all keys.
+        """
+        # One or two values per key, so at most two bytes per key.
         bits = min(size.bit_length(), leading - skip)
         words = (1 << bits - 3 if bits >= _LEAST_BITS else 1) + 1
-        return cls(np.empty(words, np.uint64) if spares is None else spares.array(words, np.uint64), skip)
+        return cls(np.empty(words, np.uint64) if pool is None else pool.array(words, np.uint64), skip)
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], skip: int) -> "KeyDirectory":
-        """Of these keys, in rising order."""
+        """Return the directory of these keys, which are in rising order."""
         made = cls.empty(keys.size, skip)
         made.extend(keys, 0, keys.size)
         return made
@@ -45,5 +48,5 @@ class KeyDirectory:
         return int(self.words.nbytes)
 
     def extend(self, keys: NDArray[np.uint64], start: int, stop: int) -> None:
-        """Enter keys[start:stop], on from the last stop."""
+        """Add keys[start:stop]. `start` is the `stop` of the call before."""
         self._filled = extend_directory(keys, start, stop, self.skip, self.bits, self.words, self._filled)

@@ -1,7 +1,8 @@
-"""Runs in the order of their age, merged so that there are few of them and no batch waits for a merge.
+"""The runs of a log-structured merge tree, in order of age, and their incremental compaction.
 
-Two neighbours are merged when the newer is no longer much smaller: there are about log(entries) / log(ratio) runs. A
-merge goes forward a little with every batch. Runs of different epochs are never merged, so old ones are dropped whole.
+Two neighbouring runs are merged once the newer is not much smaller than the older, so there are about
+log(entries) / log(ratio) runs. Each batch advances the merges in progress a little; none waits for a whole merge. Runs
+of different epochs are never merged, so expired runs are dropped as a whole.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,50 +12,51 @@ from neardup.index.lsm.array_pool import ArrayPool
 from neardup.index.lsm.counts import TableCounts
 
 EPOCHS: Final = 8
-"""A time to live is counted in eighths of itself: entries live 8 to 9 of them after they were last inserted."""
+"""Epochs per time to live. An entry expires 8 to 9 epochs after it was last inserted."""
 RATIO: Final = 4
-"""Two neighbouring runs are merged when the older is at most this many times as large. With 8 there is a run less to
-look into, and half as much again to merge: growing to 10M keys takes longer."""
-_GIVEN_BACK: Final = 64
-"""Bytes of spare memory for each inserted entry. With a quarter of it, ten slices of 10M take a third more memory."""
+"""Two neighbouring runs are merged when the older is at most this many times as large. With 8 a probe reads one run
+less, but there is 1.5 times as much to merge, and growing to 10M keys takes longer."""
+_RELEASED: Final = 64
+"""Bytes of idle memory returned to the OS per inserted entry. With 16, ten slices of 10M take a third more memory."""
 
 
 class Aged(Protocol):
-    """What the levels ask of a run."""
+    """Interface of a run in the levels."""
 
     epoch: int
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
 
 
 _Run = TypeVar("_Run", bound=Aged)
 
 
 class Merging(Protocol[_Run]):
-    """A merge in progress; the two runs stay in use until it is done."""
+    """Interface of a merge in progress. Its two runs stay in use until it is finished."""
 
     older: _Run
     newer: _Run
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory beside the two runs: as many as the new run will have, written to or not."""
+        """Bytes of memory besides the two runs, including the part of the new run that is not written yet."""
 
     def advance(self, inserted: int) -> _Run | None:
-        """Do the share of work that `inserted` new entries call for; the run when it is ready."""
+        """Do the share of the work that is due per `inserted` new entries. Return the new run once it is finished."""
 
 
 def epoch_of(now: float, ttl: float) -> int:
-    """The number of the epoch; always 0 when entries live for ever."""
+    """Return the number of the epoch at a time; 0 if entries never expire."""
     return int(now // (ttl / EPOCHS)) if ttl else 0
 
 
 class Levels(Generic[_Run]):
-    """`merge` begins a merge of an older and a newer run, in memory that it takes from the spares it is given.
+    """The runs of a table and their merges.
 
-    Merges and expired entries are added to `counts`.
+    `merge` starts a merge of an older and a newer run, with memory from the given pool. Finished merges and expired
+    entries are added to `counts`.
     """
 
     def __init__(
@@ -63,21 +65,21 @@ class Levels(Generic[_Run]):
         self.runs: list[_Run] = []
         self._merge, self._ratio, self._counts = merge, ratio, counts
         self._merges: list[Merging[_Run]] = []
-        self._spares = ArrayPool()
+        self._pool = ArrayPool()
 
     @property
     def merging_nbytes(self) -> int:
-        """Bytes of memory that merges in progress hold beside the runs, or left to the next ones."""
-        return sum(merge.nbytes for merge in self._merges) + self._spares.nbytes
+        """Bytes of memory that merges in progress hold besides the runs, and idle memory of earlier ones."""
+        return sum(merge.nbytes for merge in self._merges) + self._pool.nbytes
 
     def add(self, run: _Run) -> None:
-        """The newest run."""
+        """Append a run, which is now the newest."""
         self.runs.append(run)
         self._start_merges()
 
     def advance(self, inserted: int) -> None:
-        """Let the merges go as far as that many new entries pay for."""
-        self._spares.give_back(_GIVEN_BACK * inserted)
+        """Do the share of the merges that is due per `inserted` new entries."""
+        self._pool.release(_RELEASED * inserted)
         finished = False
         for merge in list(self._merges):
             run = merge.advance(inserted)
@@ -89,7 +91,7 @@ class Levels(Generic[_Run]):
             self._start_merges()
 
     def expire(self, epoch: int) -> None:
-        """Drop the runs whose every entry is too old when that epoch begins."""
+        """Drop the runs of which every entry is expired when `epoch` begins."""
         old = [run for run in self.runs if run.epoch + 1 + EPOCHS <= epoch]
         if old:
             self._merges = [merge for merge in self._merges if merge.older not in old]
@@ -97,7 +99,7 @@ class Levels(Generic[_Run]):
             self._counts.expired += sum(run.size for run in old)
 
     def restore(self, runs: Iterable[_Run]) -> None:
-        """Take over the runs of a snapshot, oldest first."""
+        """Replace the runs by those of a snapshot, oldest first."""
         self.runs, self._merges = list(runs), []
         self._start_merges()
 
@@ -108,7 +110,7 @@ class Levels(Generic[_Run]):
             older, newer = self.runs[at - 1], self.runs[at]
             fits = older.epoch == newer.epoch and older.size <= self._ratio * newer.size
             if fits and id(older) not in busy and id(newer) not in busy:
-                self._merges.append(self._merge(older, newer, self._spares))
+                self._merges.append(self._merge(older, newer, self._pool))
                 at -= 1
             at -= 1
 

@@ -1,4 +1,4 @@
-"""A lookup says which keys are near enough; the matches it found grow in buffers that are used again and again."""
+"""Lookups in a table, and the reusable buffers that collect their matches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from neardup.kernels.index.ordering import order_matches
 
 DEFAULT_CAP: Final = 1000
 _KEPT_PAIRS: Final = 1 << 18
-"""Room for more than this, 4 MB, is what a flood of near pages needed, and not kept for the batches after it."""
+"""Maximum size of buffers that are kept between batches, in pairs: 4 MB. A flood of near pages may need more."""
 
 
 @dataclass(slots=True)
 class Lookup:
-    """Many lookups in one table: keys, how many leading bits must match, how far each rest may be."""
+    """A batch of lookups in one table: keys, their distance limits, and the number of leading bits that must match."""
 
     keys: NDArray[np.uint64]
     limits: NDArray[np.uint64]
@@ -34,9 +34,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Which query found which key at which distance: sorted by query, then distance, then key; no pair twice.
+    """Distinct pairs of a query and a key with their distance, sorted by query, distance and key.
 
-    `capped` queries had more matches than the cap and keep only the nearest.
+    `capped` is the number of queries with more matches than the cap, of which only the nearest are kept.
     """
 
     query: NDArray[np.int64]
@@ -49,23 +49,27 @@ class Matches:
 
 
 class Found:
-    """Buffers for pairs (query, key). `collect` calls a resumable kernel until it is through."""
+    """Buffers for pairs of a query's number and a key, filled by resumable kernels."""
 
     def __init__(self, room: int = 1 << 14) -> None:
         self._room = room
         self._make(room)
         self.count = 0
         self.scanned = 0
-        """Keys that were looked at to find these."""
+        """Number of keys that were compared to find these."""
 
     def clear(self) -> None:
-        """Forget what was found, keep the buffers unless they have grown much."""
+        """Drop the pairs. The buffers are kept unless they have grown large."""
         self.count = self.scanned = 0
         if self.query.size > max(self._room, _KEPT_PAIRS):
             self._make(self._room)
 
     def collect(self, total: int, least_room: int, kernel: Callable[[int, "Found"], tuple[int, int]]) -> None:
-        """`kernel(start, self)` returns (next, found); grow and repeat until next is `total`."""
+        """Call kernel(start, self) until it has processed all `total` queries.
+
+        The kernel returns the next query and the number of pairs. The buffers are enlarged by at least `least_room`
+        pairs between the calls.
+        """
         start = 0
         while start < total:
             reached, self.count = kernel(start, self)
@@ -74,10 +78,10 @@ class Found:
             start = reached
 
     def collect_capped(self, lookup: Lookup, kernel: Callable[[int], tuple[int, int, int, np.int64]]) -> int:
-        """The same for the lookups of a run: `kernel(start)` also says how many were capped, of which all are returned,
-        and how many keys it looked at.
+        """Do as `collect` for the lookups in a run, and return the number of capped queries.
 
-        The kernel wants room for one match more than the cap. It must take the buffers when it is called: they change.
+        kernel(start) also returns the numbers of capped queries and of compared keys. It needs room for one match more
+        than the cap, and must read `self.buffers` on each call, as they are replaced when they grow.
         """
         start = capped = 0
         while start < lookup.keys.size:
@@ -90,7 +94,7 @@ class Found:
         return capped
 
     def matches(self, queries: NDArray[np.uint64], cap: int) -> Matches:
-        """Distances to `queries`, repeats dropped, nearest first, at most `cap` a query."""
+        """Return the pairs as matches of `queries`: without repeats, nearest first, at most `cap` per query."""
         if self.count == 0:
             return _NOTHING
         number = np.empty(self.count, np.int64)

@@ -1,4 +1,4 @@
-"""How a run keeps its keys: plain, or compressed one way or another."""
+"""The codecs of sorted runs: plain, Elias-Fano and Huffman."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -13,7 +13,7 @@ from neardup.index.slices.runs import Builder, PlainBuilder, PlainRun, SortedRun
 
 
 class Codec(StrEnum):
-    """Names in settings and snapshots. Elias-Fano is smaller and faster than Huffman; that one is the paper's."""
+    """Codecs by their names in settings and snapshots. Elias-Fano is smaller and faster than Huffman, the paper's."""
 
     PLAIN = "plain"
     ELIAS_FANO = "elias-fano"
@@ -28,21 +28,21 @@ _RUNS: Final[Mapping[Codec, Callable[..., SortedRun]]] = {
 
 
 def make_builder(
-    codec: Codec, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, spares: ArrayPool | None = None
+    codec: Codec, keys: NDArray[np.uint64], *, skip: int, leading: int, epoch: int, pool: ArrayPool | None = None
 ) -> Builder:
-    """The builder of that codec for keys in rising order, no two equal; a plain one takes memory from `spares`."""
+    """Return the codec's builder for distinct keys in rising order. A plain run takes its memory from `pool`."""
     if codec is Codec.ELIAS_FANO:
         return EliasFanoBuilder(keys, skip=skip, epoch=epoch)
     if codec is Codec.HUFFMAN:
         return HuffmanBuilder(keys, skip=skip, epoch=epoch)
-    return PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch, spares=spares)
+    return PlainBuilder(keys, skip=skip, leading=leading, epoch=epoch, pool=pool)
 
 
 def codec_of(run: SortedRun) -> Codec:
-    """Which codec made this run."""
+    """Return the codec of a run."""
     return next(codec for codec, kind in _RUNS.items() if type(run) is kind)
 
 
 def run_from_parts(codec: Codec, parts: Mapping[str, NDArray[Any]], *, skip: int, epoch: int) -> SortedRun:
-    """The run whose `parts()` these are."""
+    """Return the run that consists of these `parts()`."""
     return _RUNS[codec](**parts, skip=skip, epoch=epoch)

@@ -1,4 +1,4 @@
-"""Compressed runs: Elias-Fano, the default, and Manku's Huffman blocks. Both read and answer exactly as plain ones."""
+"""Compressed runs: Elias-Fano, and the Huffman blocks of Manku 2007. Both return the same results as plain runs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ _SPARE_WORDS: Final = 2  # kernels read one word past the end
 
 
 class EliasFanoRun:
-    """64 - log2(n) + 2 bits a key, and an eighth for the directory (see kernels/elias_fano)."""
+    """A run of about 64 - log2(n) + 2 bits per key, plus an eighth for the directory (see kernels/index/elias_fano)."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class EliasFanoRun:
 
 
 class EliasFanoBuilder:
-    """Encodes keys in order."""
+    """Builds an Elias-Fano run."""
 
     def __init__(self, keys: NDArray[np.uint64], *, skip: int, epoch: int) -> None:
         self._keys, self._skip, self._epoch, self._at = keys, skip, epoch, 0
-        # One upper value a key, rounded so that the 0s cost at most one bit a key.
+        # One upper value per key, rounded so that the zeros cost at most one bit per key.
         self._upper_bits = max(1, min(keys.size.bit_length() - 1, 64 - skip))
         width = 64 - skip - self._upper_bits
         values = 1 << self._upper_bits
@@ -92,7 +92,7 @@ class EliasFanoBuilder:
 
 
 class HuffmanRun:
-    """Blocks of 1024 bytes, the last key of each, and a directory over those (see kernels/huffman)."""
+    """A run of 1024-byte blocks with the last key of each and a directory on these (see kernels/index/huffman)."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class HuffmanRun:
 
 
 class HuffmanBuilder:
-    """Two passes over the keys: count positions, then encode."""
+    """Builds a Huffman run in two passes over the keys: one counts positions, one encodes."""
 
     def __init__(self, keys: NDArray[np.uint64], *, skip: int, epoch: int) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch

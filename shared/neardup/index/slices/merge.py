@@ -1,7 +1,7 @@
-"""A merge in progress: two neighbouring runs without a key in common become one, a bounded number of keys per batch.
+"""Incremental merge of two neighbouring runs without a common key.
 
-The two runs stay in use until the new one is ready. Compressed runs are read and written through plain buffers of the
-size of the merge; what limits a step is keys, so a step takes the same time whatever the runs' size.
+The two runs stay in use until the new run is complete. Compressed runs are read and written through plain buffers of
+the size of the merge. A step is limited by a number of keys, so its time does not depend on the size of the runs.
 """
 
 from collections.abc import Callable
@@ -15,24 +15,24 @@ from neardup.index.slices.runs import Builder, SortedRun
 from neardup.kernels.common.merging import merge_step
 
 MakeBuilder = Callable[[NDArray[np.uint64], int, ArrayPool], Builder]
-"""(keys in order, epoch, memory) -> builder of the run."""
+"""Function from keys in order, their epoch and a memory pool to the builder of the run."""
 
 HASTE: Final = 1.25
-"""Faster than needed by this much, so that a merge ends before the next one of its size begins."""
+"""Speed of a merge relative to the slowest that finishes before the next merge of its size starts."""
 
 
 class Merge:
-    """`advance` until it returns the new run."""
+    """A merge in progress. Call `advance` until it returns the new run."""
 
-    def __init__(self, older: SortedRun, newer: SortedRun, spares: ArrayPool, make_builder: MakeBuilder) -> None:
+    def __init__(self, older: SortedRun, newer: SortedRun, pool: ArrayPool, make_builder: MakeBuilder) -> None:
         self.older, self.newer = older, newer
-        self._make_builder, self._spares = make_builder, spares
-        self._inputs = [_Reader(older, spares), _Reader(newer, spares)]
+        self._make_builder, self._pool = make_builder, pool
+        self._inputs = [_Reader(older, pool), _Reader(newer, pool)]
         total = older.size + newer.size
-        self._out: NDArray[np.uint64] = spares.array(total, np.uint64)
+        self._out: NDArray[np.uint64] = pool.array(total, np.uint64)
         self._done = (0, 0)
         self._builder: Builder | None = None
-        # Each key is read, merged and indexed once, and all of it must be done while newer.size keys come in.
+        # Each key is read, merged and indexed once, all while newer.size keys are inserted.
         self._pace = HASTE * 3 * total / max(1, newer.size)
 
     @property
@@ -41,7 +41,7 @@ class Merge:
         return int(self._out.nbytes) + sum(reader.nbytes for reader in self._inputs) + built
 
     def advance(self, inserted: int) -> SortedRun | None:
-        """Do the share of work that `inserted` new keys call for; the run when it is ready."""
+        """Do the share of the work that is due per `inserted` new keys. Return the run once it is complete."""
         budget = int(self._pace * inserted) + 1
         for reader in self._inputs:
             budget -= reader.step(budget)
@@ -55,22 +55,22 @@ class Merge:
             budget -= sum(self._done) - before
             if sum(self._done) < self._out.size:
                 return None
-            self._builder = self._make_builder(self._out, self.older.epoch, self._spares)
+            self._builder = self._make_builder(self._out, self.older.epoch, self._pool)
         return self._builder.run() if self._builder.step(max(1, budget)) else None
 
 
 class _Reader:
-    """The keys of a run; those of a compressed one are decoded step by step."""
+    """Reads the keys of a run; a compressed run is decoded step by step."""
 
-    def __init__(self, run: SortedRun, spares: ArrayPool) -> None:
+    def __init__(self, run: SortedRun, pool: ArrayPool) -> None:
         self._run = run
         plain = getattr(run, "keys", None)
         self._done = 0 if plain is None else run.size
-        self.keys: NDArray[np.uint64] = spares.array(run.size, np.uint64) if plain is None else plain
+        self.keys: NDArray[np.uint64] = pool.array(run.size, np.uint64) if plain is None else plain
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory beside the run."""
+        """Bytes of memory besides the run."""
         return 0 if self.keys is getattr(self._run, "keys", None) else int(self.keys.nbytes)
 
     def step(self, budget: int) -> int:

@@ -1,7 +1,7 @@
-"""Sorted runs: keys that no longer change, with what makes a probe one jump.
+"""Sorted runs: immutable keys in rising order, with a directory and a filter for fast probes.
 
-A run has distinct keys in rising order. Three forms, one behaviour: plain here, the two compressed ones in
-`compressed_runs`. All are built in bounded steps, so that a merge never stalls a batch.
+A run is plain, or compressed in one of two ways (see `compressed_runs`); all forms return the same results. Runs are
+built in bounded steps, so that a merge never stalls a batch.
 """
 
 from collections.abc import Mapping
@@ -16,49 +16,49 @@ from neardup.index.lsm.lookup import Found, Lookup
 from neardup.kernels.index.probing import extend_filter, probe_filtered, probe_sorted
 
 FILTER_SPACING: Final = 3
-"""A filter has about 2^3 bits a key, an eighth of the table: seven of eight empty-handed probes end in it."""
+"""A filter has about 2^3 bits per key, an eighth of the run's size. Seven of eight probes without a match end in it."""
 LEAST_FILTERED: Final = 1 << 12
 
 
 class SortedRun(Protocol):
-    """What the slice asks of a run."""
+    """Interface of a run in a slice."""
 
     epoch: int
 
     @property
     def size(self) -> int:
-        """How many keys."""
+        """Number of keys."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
 
     def probe(self, lookup: Lookup, found: Found) -> int:
-        """Add every pair of a query and a key within its limit to `found`; return how many queries were capped."""
+        """Add the matches of each lookup to `found` and return the number of capped lookups."""
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
-        """keys[start:stop], in order. Reading on from the last stop costs what is read."""
+        """Return keys[start:stop] in order. Sequential reads take time in proportion to what is read."""
 
     def parts(self) -> Mapping[str, NDArray[np.generic]]:
-        """The arrays that a snapshot keeps."""
+        """Return the arrays that a snapshot contains, by name."""
 
 
 class Builder(Protocol):
-    """Makes a run from keys that are already in order, a bounded number at a time."""
+    """Interface of a builder, which turns keys in order into a run, a bounded number at a time."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory beside the keys."""
+        """Bytes of memory besides the keys."""
 
     def step(self, budget: int) -> bool:
-        """Take at most `budget` keys further; True when the run is ready."""
+        """Process at most `budget` more keys. Return True once the run is complete."""
 
     def run(self) -> SortedRun:
-        """The run, once `step` said True."""
+        """Return the run. `step` must have returned True."""
 
 
 class PlainRun:
-    """Keys as they are, a directory, and a bitmap of the leading bits where that is sparse."""
+    """Uncompressed keys with a directory and, if it would be sparse enough, a bitmap of the leading bits."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class PlainRun:
         )
 
     def probe_unfiltered(self, lookup: Lookup, found: Found) -> int:
-        """The same without asking the bitmap, for who has done so."""
+        """Do as `probe` without the bitmap, for callers that have filtered by it."""
         entries = self._directory.entries
         return found.collect_capped(
             lookup,
@@ -110,7 +110,7 @@ class PlainRun:
 
 
 class PlainBuilder:
-    """Fills directory and bitmap over keys in order."""
+    """Builds the directory and the bitmap of a plain run."""
 
     def __init__(
         self,
@@ -120,22 +120,20 @@ class PlainBuilder:
         leading: int,
         epoch: int,
         spacing: int = FILTER_SPACING,
-        spares: ArrayPool | None = None,
+        pool: ArrayPool | None = None,
     ) -> None:
         self._keys, self._skip, self._epoch = keys, skip, epoch
-        self._directory = KeyDirectory.empty(keys.size, skip, leading, spares)
+        self._directory = KeyDirectory.empty(keys.size, skip, leading, pool)
         self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
-        # Leading bits beyond p_i would turn away keys that match. Fewer than two bits a key turn away too little.
+        # Leading bits beyond p_i would reject keys that match. With fewer than two bits per key too few are rejected.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
         if (keys.size < LEAST_FILTERED and spacing == FILTER_SPACING) or self.bitmap_bits < max(
             6, keys.size.bit_length() + 1
         ):
             self.bitmap_bits = 0
         words = (1 << self.bitmap_bits) // 64 if self.bitmap_bits else 0
-        self.bitmap: NDArray[np.uint64] = (
-            np.empty(words, np.uint64) if spares is None else spares.array(words, np.uint64)
-        )
+        self.bitmap: NDArray[np.uint64] = np.empty(words, np.uint64) if pool is None else pool.array(words, np.uint64)
 
     @property
     def nbytes(self) -> int:

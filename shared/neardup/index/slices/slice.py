@@ -1,7 +1,7 @@
-"""A slice: what one shard partition holds of one table.
+"""A slice: the part of one table that one shard partition holds.
 
-New keys go to the tail, one after the other: each sees the ones that came before. A full tail becomes a sorted run, and
-`levels` merges the runs.
+It is a log-structured merge tree. New keys are inserted into the tail one by one, so each finds the keys before it. A
+full tail becomes a sorted run, and `Levels` merges the runs.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ TAIL: Final = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class SliceSettings:
-    """How a slice works. `ttl` is in the unit of the clock that `probe_and_insert` is given; 0 keeps all for ever."""
+    """Settings of a slice. `ttl` has the unit of `now` in `probe_and_insert`; with 0, keys never expire."""
 
     codec: Codec = Codec.PLAIN
     cap: int = DEFAULT_CAP
@@ -40,8 +40,8 @@ class SliceSettings:
 class Slice:
     """Keys of one table that share their first `skip` bits. Not thread-safe; the kernels release the GIL.
 
-    Keys are permuted fingerprints; `Table` makes and undoes them. A key is its own name: inserting it again changes
-    nothing, except that with a time to live it is young again.
+    Keys are permuted fingerprints (see `Table`). Inserting a key again has no effect except that it restarts the key's
+    time to live.
     """
 
     def __init__(self, table: Table, *, skip: int = 0, settings: SliceSettings | None = None) -> None:
@@ -54,7 +54,7 @@ class Slice:
         self._found = Found()
 
     def __len__(self) -> int:
-        """Keys held, counting one that was inserted again in a later epoch as often."""
+        """Return the number of keys. A key that was inserted in several epochs counts once per epoch."""
         return sum(run.size for run in self.runs) + len(self._tail)
 
     @property
@@ -64,25 +64,25 @@ class Slice:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the runs, of the merges in progress, which are a second copy of some of them, and of the tail."""
+        """Bytes of the runs, of the merges in progress, which copy some of the runs, and of the tail."""
         return sum(run.nbytes for run in self.runs) + self._levels.merging_nbytes + self._tail.nbytes
 
     @property
     def tail(self) -> NDArray[np.uint64]:
-        """The keys that are not in a run yet, in the order they came."""
+        """The keys that are not in a run yet, in order of insertion."""
         return self._tail.keys
 
     def probe(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64] | int) -> Matches:
-        """Everything within the limit of each key that shares the table's leading bits, itself included."""
+        """Return the keys within each query's limit that agree in the table's leading bits, equal keys included."""
         lookup = self._lookup(keys, limits)
         self._found.clear()
         capped = self.collect(lookup, self._found)
         return self._matches(lookup, capped)
 
     def collect(self, lookup: Lookup, found: Found) -> int:
-        """Add what the lookups find to `found`, unordered; return how many were capped. For other searches.
+        """Add the matches of the lookups to `found`, unordered, and return the number of capped lookups.
 
-        They may ask for more leading bits than the table has, not for fewer.
+        The lookups may have more leading bits than the table, not fewer.
         """
         before = found.scanned
         capped = sum(run.probe(lookup, found) for run in self.runs)
@@ -97,9 +97,9 @@ class Slice:
         now: float = 0.0,
         asks: NDArray[np.bool_] | None = None,
     ) -> Matches:
-        """The same, in order and in one step: key i also meets keys 0 to i-1, and all are remembered but who `asks`.
+        """Probe and insert the keys one by one: key i also matches keys 0 to i-1 of the batch.
 
-        `now` never goes back: an earlier one counts as the latest seen.
+        Keys with `asks` are probed but not inserted. `now` never goes back: an earlier time counts as the latest one.
         """
         self._enter(now)
         limits = self._limits(keys, limits)
@@ -112,7 +112,7 @@ class Slice:
         return _joined(pieces)
 
     def insert(self, keys: NDArray[np.uint64], now: float = 0.0) -> None:
-        """Remember without asking. For filling a slice."""
+        """Insert keys without probing."""
         self._enter(now)
         self._flush()
         distinct = _distinct(keys)
@@ -130,7 +130,7 @@ class Slice:
         self.counts.repeated += keys.size - fresh.size
 
     def restore(self, runs: Iterable[SortedRun], tail: NDArray[np.uint64], epoch: int) -> None:
-        """Take over the state that a snapshot kept, oldest run first."""
+        """Replace the contents by those of a snapshot. Runs are given oldest first."""
         self.epoch = epoch
         self._tail.clear()
         runs = list(runs)
@@ -141,11 +141,11 @@ class Slice:
         self._levels.restore(runs)
 
     def _step(self, keys: NDArray[np.uint64], limits: NDArray[np.uint64], asks: NDArray[np.bool_] | None) -> Matches:
-        """No more keys than the tail has room for."""
+        """Probe and insert at most as many keys as the tail has room for."""
         lookup = self._lookup(keys, limits)
         found = self._found
         found.clear()
-        # Who only asks is treated as one that is there already.
+        # A key that is only probed is treated as one that is there already.
         known = np.zeros(keys.size, bool) if asks is None else asks.copy()
         offered = keys.size - int(np.count_nonzero(known))
         capped = 0
@@ -178,7 +178,7 @@ class Slice:
         return np.full(keys.size, limits, np.uint64) if isinstance(limits, int) else limits
 
     def _enter(self, now: float) -> None:
-        """Close the epoch when its time is over, and drop the runs whose every key is too old."""
+        """Start a new epoch when its time has come, and drop the expired runs."""
         epoch = epoch_of(now, self.settings.ttl)
         if epoch > self.epoch:
             self._flush()
@@ -200,16 +200,16 @@ class Slice:
             pass
         return builder.run()
 
-    def _builder(self, keys: NDArray[np.uint64], epoch: int, spares: ArrayPool | None = None) -> Builder:
+    def _builder(self, keys: NDArray[np.uint64], epoch: int, pool: ArrayPool | None = None) -> Builder:
         codec = self.settings.codec if keys.size >= self.settings.compress_from else Codec.PLAIN
-        return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch, spares=spares)
+        return make_builder(codec, keys, skip=self.skip, leading=self.table.leading, epoch=epoch, pool=pool)
 
-    def _merge(self, older: SortedRun, newer: SortedRun, spares: ArrayPool) -> Merge:
-        return Merge(older, newer, spares, self._builder)
+    def _merge(self, older: SortedRun, newer: SortedRun, pool: ArrayPool) -> Merge:
+        return Merge(older, newer, pool, self._builder)
 
 
 def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """In rising order, each once. (np.unique hashes first, which is slower.)"""
+    """Return the distinct keys in rising order. (np.unique hashes first, which is slower.)"""
     ordered = np.sort(keys)
     new = np.ones(ordered.size, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])

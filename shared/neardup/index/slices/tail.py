@@ -1,4 +1,4 @@
-"""The tail of a slice: its newest keys, in the order of the log, in a hash table on their leading bits."""
+"""The tail of a slice: its memtable, a hash table of the newest keys on their leading bits."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from neardup.kernels.index.scanning import EMPTY, TailTable, fill_tail, scan_tai
 
 
 class Tail:
-    """At most `room` keys, no two the same, hashed on the leading bits of `mask`: what every lookup must match."""
+    """At most `room` distinct keys, hashed on the leading bits in `mask`, in which every match agrees."""
 
     def __init__(self, room: int, mask: np.uint64) -> None:
         self._room, self._mask = room, mask
@@ -26,7 +26,7 @@ class Tail:
 
     @property
     def free(self) -> int:
-        """How many more there is room for."""
+        """Number of keys that can still be inserted."""
         return self._room - self._count
 
     @property
@@ -36,13 +36,14 @@ class Tail:
 
     @property
     def keys(self) -> NDArray[np.uint64]:
-        """In the order they came."""
+        """The keys in order of insertion."""
         return self._table.keys[: self._count]
 
     def probe_and_insert(self, lookup: Lookup, known: NDArray[np.bool_], found: Found) -> int:
-        """Add what each lookup finds, among earlier ones too, to `found`, and its key to the tail; return how many.
+        """Add the matches of each lookup to `found`, insert its key, and return the number of keys inserted.
 
-        Keys that are `known` or here already are not added. There must be room for the others.
+        A lookup also matches the keys of earlier lookups. Keys that are `known` or in the tail already are not
+        inserted. There must be room for the others.
         """
         before = self._count
 
@@ -57,17 +58,17 @@ class Tail:
         return self._count - before
 
     def probe(self, lookup: Lookup, found: Found) -> None:
-        """Add what each lookup finds to `found`."""
+        """Add the matches of each lookup to `found`."""
         if self._count:
             self.probe_and_insert(lookup, np.ones(lookup.keys.size, bool), found)
 
     def load(self, keys: NDArray[np.uint64]) -> None:
-        """Hold these instead: different ones, no more than there is room for."""
+        """Replace the contents by distinct keys, at most as many as there is room for."""
         self._table.slots.fill(EMPTY)
         self._count = keys.size
         fill_tail(keys, self._mask, self._plain_table)
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all keys."""
         self._table.slots.fill(EMPTY)
         self._count = 0

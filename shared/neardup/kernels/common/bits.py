@@ -12,7 +12,7 @@ _ONES = U(0x0101010101010101)
 
 @njit(nogil=True, cache=True)
 def popcount(word: np.uint64) -> np.uint64:
-    """How many bits are set. Written so that LLVM turns it into one instruction."""
+    """Return the number of set bits. LLVM compiles this form to one instruction."""
     word = word - ((word >> U(1)) & _PAIRS)
     word = (word & _NIBBLES) + ((word >> U(2)) & _NIBBLES)
     word = (word + (word >> U(4))) & _BYTES
@@ -21,7 +21,7 @@ def popcount(word: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def leading_one(word: np.uint64) -> np.int64:
-    """Position of the most significant 1, counted from the right; the word must not be zero."""
+    """Return the position of the most significant 1, counted from the right. The word must not be zero."""
     word |= word >> U(1)
     word |= word >> U(2)
     word |= word >> U(4)

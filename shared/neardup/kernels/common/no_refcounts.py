@@ -1,7 +1,8 @@
-"""Compiling functions that are called for every character, and allocate nothing.
+"""A decorator for functions that are called for every character or key and allocate nothing.
 
-Compiled as usual, a function counts the references to its arrays at every call, with atomic instructions, unless LLVM
-inlines it: more work than a character is. These borrow the arrays that their caller holds.
+By default a compiled function updates the reference counts of its array arguments on every call, with atomic
+instructions, unless LLVM inlines it. That costs more than the work on a character. Functions compiled with this
+decorator rely on the references that their caller holds.
 """
 
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ F = TypeVar("F")
 
 
 def njit_no_refcounts(function: F) -> F:
-    """As numba's njit with nogil and cache. Numba refuses a function that would have to allocate."""
+    """Compile as njit with nogil and cache, without reference counts. Numba refuses functions that allocate."""
     compile_: Any = njit
     compiled: F = compile_(nogil=True, cache=True, _nrt=False)(function)
     return compiled

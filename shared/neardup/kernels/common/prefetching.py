@@ -1,7 +1,7 @@
-"""Asking for a cache line before it is needed.
+"""Prefetching of cache lines.
 
-A load that misses holds up everything behind it until it is there; a prefetch does not. With the JIT off it does
-nothing, as it should: it changes when things are fast, never what they are.
+A load that misses the cache stalls the instructions behind it until the data arrives; a prefetch does not. With the JIT
+off `prefetch` does nothing: it affects speed only, never results.
 """
 
 from typing import Any

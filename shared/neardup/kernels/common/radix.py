@@ -67,10 +67,10 @@ def _by_digits(
 
 
 @njit(nogil=True, cache=True)
-def sort_words(words: NDArray[np.uint64], spare: NDArray[np.uint64], low: int, high: int) -> None:
+def sort_words(words: NDArray[np.uint64], scratch: NDArray[np.uint64], low: int, high: int) -> None:
     """Sort in place by the bits from `low` to below `high`, which must be the highest that differ.
 
-    Words that agree in these keep their order. `spare` is as long, and is written over.
+    Words that agree in these keep their order. `scratch` is as long, and is written over.
     """
     if high <= low or words.size < 2:
         return
@@ -79,16 +79,16 @@ def sort_words(words: NDArray[np.uint64], spare: NDArray[np.uint64], low: int, h
         return
     ends = np.empty(1 << DIGIT, np.int64)
     if words.size <= NEAR or high - low <= DIGIT:
-        spare[:] = words
-        _by_digits(spare, words, low, high, ends)
+        scratch[:] = words
+        _by_digits(scratch, words, low, high, ends)
         return
     starts = np.empty(1 << DIGIT, np.int64)
-    _by_digit(words, spare, high - DIGIT, DIGIT, starts)
+    _by_digit(words, scratch, high - DIGIT, DIGIT, starts)
     start = np.int64(0)
     for end in starts:
         if end - start > FEW:
-            _by_digits(spare[start:end], words[start:end], low, high - DIGIT, ends)
+            _by_digits(scratch[start:end], words[start:end], low, high - DIGIT, ends)
         else:
-            words[start:end] = spare[start:end]
+            words[start:end] = scratch[start:end]
             _few(words[start:end], low)
         start = end

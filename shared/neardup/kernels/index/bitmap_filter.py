@@ -1,7 +1,7 @@
-"""Which fingerprints of a long file can have a match at all: one bit read each, per table.
+"""A bitmap filter for batch search: it drops the fingerprints of a file that cannot match, at one bit read per table.
 
-A bitmap for many queries is larger than the near caches. So the fingerprints are first arranged by the first
-bits of a block that leads in several tables: then each stretch of them reads one small piece of those tables' bitmaps.
+The bitmap of many queries is larger than the inner caches. So the fingerprints of a block are first grouped by the
+first bits of a block of bits that leads in several tables: each group then reads one small part of the bitmaps.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ STRIDE = 256
 
 @njit(nogil=True, cache=True)
 def group_by_bits(fingerprints: NDArray[np.uint64], first: int, bits: int, out: NDArray[np.uint64]) -> None:
-    """Write the fingerprints to `out` in rising order of `bits` bits from bit `first` on."""
+    """Write the fingerprints to `out` in rising order of the `bits` bits from bit `first` on, by counting sort."""
     left = U(first)
     right = U(64 - bits)
     places = np.zeros((1 << bits) + 1, np.uint64)
@@ -37,9 +37,9 @@ def filter_by_bitmap(
     bitmap: NDArray[np.uint64],
     passed: NDArray[np.uint64],
 ) -> int:
-    """Write the fingerprints whose leading permuted bits are in the bitmap to `passed`; return how many.
+    """Write the fingerprints whose leading permuted bits are in the bitmap to `passed` and return their number.
 
-    The moves need only be those of the leading `bits` bits; there is at least one.
+    `masks` and `rotations` need only contain the moves of the leading `bits` bits, of which there is at least one.
     """
     right = U(64 - bits)
     count = U(0)

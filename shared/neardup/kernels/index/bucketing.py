@@ -58,13 +58,6 @@ class PairBatch(NamedTuple):
     """Number of fingerprints from which on a bucket is common, and ignored."""
 
 
-class InRuns(NamedTuple):
-    """The fingerprints that the runs hold for a batch: others[ends[i] : ends[i + 1]] for pair i."""
-
-    ends: NDArray[np.int64]
-    others: NDArray[np.uint64]
-
-
 class RecentTable(NamedTuple):
     """The arrays of the hash table."""
 
@@ -197,7 +190,7 @@ def _distinct(words: NDArray[np.uint64], start: int, stop: int) -> int:
 @njit(nogil=True, cache=True)
 def probe_and_insert_recent(
     batch: PairBatch,
-    in_runs: InRuns,
+    in_runs: tuple[NDArray[np.int64], NDArray[np.uint64]],
     table: RecentTable,
     start: int,
     one_epoch: bool,
@@ -207,10 +200,11 @@ def probe_and_insert_recent(
 ) -> tuple[int, int, int, int]:
     """For each pair from `start` on, report all fingerprints in its bucket, then insert the pair into the hash table.
 
-    The bucket consists of what the runs hold and of the `recent` pairs in the hash table. `one_epoch` asserts that no
-    pair is in more than one of these. Returns the next pair, the number of pairs in the buffers, the number of pairs in
-    the hash table, and the number of common buckets. The next pair is before the end if the buffers are full. The hash
-    table must have room for the whole batch.
+    The bucket consists of the `recent` pairs in the hash table and of what the runs hold: `in_runs` is (ends, others),
+    with others[ends[i] : ends[i + 1]] for pair i. `one_epoch` asserts that no pair is in more than one of these.
+    Returns the next pair, the number of pairs in the buffers, the number of pairs in the hash table, and the number of
+    common buckets. The next pair is before the end if the buffers are full. The hash table must have room for the whole
+    batch.
     """
     keys, fingerprints, marks, common = batch
     ends, others = in_runs

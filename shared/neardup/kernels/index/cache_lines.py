@@ -1,7 +1,7 @@
-"""Comparing whole cache lines of keys with a query: a line is a vector of eight.
+"""Comparison of whole cache lines of keys with a query. A line is a vector of eight keys.
 
-LLVM does not see by itself that eight distances are one vector operation, so it is told. Where the processor counts
-bits of vectors, two lines take a handful of instructions; elsewhere LLVM makes do with what there is.
+LLVM does not vectorize the eight distances on its own, so the vector operation is written as an intrinsic. On
+processors with a vector population count, two lines take a handful of instructions; elsewhere LLVM emulates it.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ if getattr(config, "DISABLE_JIT", 0):
     def is_one_within(
         keys: NDArray[np.uint64], one: np.uint64, other: np.uint64, query: np.uint64, limit: np.uint64
     ) -> bool:
-        """The same, key by key, and without what stands beside the keys."""
+        """Compare key by key, without the memory beside the keys. For runs with the JIT off."""
         places = (int(np.int64(at)) for at in (one, other))
         lines = (keys[max(at, 0) : at + LINE] for at in places)
         return any(int(key ^ query).bit_count() <= limit for line in lines for key in line)

@@ -1,4 +1,4 @@
-"""Clusters: rows with the same checksums, what edges connect, and within that groups around a first document."""
+"""Clusters: rows with equal checksums, connected components, and groups around leaders within these."""
 
 import numpy as np
 from numba import njit
@@ -11,7 +11,7 @@ _FREE = np.uint32(0xFFFFFFFF)
 
 @njit(nogil=True, cache=True)
 def components(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """For each of so many rows the least row that edges between a[i] and b[i] connect it with."""
+    """Return for each of `rows` rows the least row of its connected component. Edges are between a[i] and b[i]."""
     root = np.arange(rows).astype(np.uint32)
     for i in range(a.size):
         x, y = _root(root, a[i]), _root(root, b[i])
@@ -20,7 +20,7 @@ def components(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArr
         else:
             root[x] = y
     for row in range(rows):
-        # A root is never greater than what hangs on it: all before are done.
+        # A root is never greater than the rows below it, so all rows before this one are final.
         root[row] = root[root[row]]
     return root
 
@@ -35,14 +35,14 @@ def _root(root: NDArray[np.uint32], row: int) -> int:
 
 @njit(nogil=True, cache=True)
 def adjacency(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Where the neighbours of each row begin, and in the end where the last ones end; the neighbours."""
+    """Return the adjacency lists: row i has neighbours[starts[i] : starts[i + 1]]."""
     starts = np.zeros(rows + 1, np.int64)
     for i in range(a.size):
         starts[a[i]] += 1
         starts[b[i]] += 1
     for row in range(rows):
         starts[row + 1] += starts[row]
-    # Filled from the end of each row's stretch to its start, which is then where it belongs.
+    # Each list is filled from its end to its start, after which `starts` has the starts again.
     neighbours = np.empty(starts[rows], np.uint32)
     for i in range(a.size):
         starts[a[i]] -= 1
@@ -54,9 +54,9 @@ def adjacency(rows: int, a: NDArray[np.uint32], b: NDArray[np.uint32]) -> tuple[
 
 @njit(nogil=True, cache=True)
 def first_equal(checksums: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint32]:
-    """For each row of two words the first row with the same two.
+    """Return for each row of two words the first row with the same words.
 
-    An open-addressed table of rows. The salt is odd, and changes only which slots are used (`shingling`).
+    Uses an open-addressed table of rows. The salt is odd and affects only the choice of slots (see `shingling`).
     """
     bits = 1
     while (1 << bits) < 2 * len(checksums):
@@ -87,13 +87,13 @@ def find_leaders(
     word_starts: NDArray[np.int64],
     threshold: float,
 ) -> NDArray[np.uint32]:
-    """For each row the first document of its cluster.
+    """Return the leader of each row: the first document of its cluster.
 
-    Documents are taken as they stand in `order`. Each joins, among the clusters of its neighbours that were taken
-    before, one whose first document is a neighbour itself or resembles it by the threshold or more: the one that it
-    resembles most, at equality the earlier one. If there is none, it begins a cluster. Row r has the neighbours from
-    starts[r] to starts[r + 1], each edge both ways, and the sketch that begins at word_starts[r]. Rows that are not in
-    `order` are not looked at, and lead themselves.
+    Documents are processed in `order`. Each considers the clusters of its neighbours that were processed before. It
+    joins the cluster whose leader it resembles most, of those whose leader is a neighbour or resembles it at least as
+    much as the threshold; among equals, the earliest. Without such a cluster it becomes a leader. `starts` and
+    `neighbours` are the adjacency lists; the sketch of row r begins at word_starts[r]. Rows that are not in `order` are
+    their own leaders.
     """
     rows = starts.size - 1
     leader = np.arange(rows).astype(np.uint32)
