@@ -1,8 +1,8 @@
-"""Every error that neardup raises on purpose.
+"""All errors that neardup raises deliberately.
 
     NeardupError
-    ├── SettingsError          a setting has a wrong value: which, what was expected, what came
-    ├── RecordError            one record is bad; it goes to dead-letters and the rest goes on
+    ├── SettingsError          a setting has a wrong value
+    ├── RecordError            one record is bad: it goes to dead-letters, and processing continues
     │   ├── InvalidPage        not a page: no url, no content, not decodable
     │   ├── OverLimit          a page with more bytes, nesting or tokens than the settings allow
     │   ├── WrongPlan          a message made with other settings of the fingerprint tables
@@ -14,11 +14,11 @@
     │       └── TooLarge       over the limit on bytes or array length
     ├── LogError               the log as a whole cannot be used; the worker stops
     │   ├── BrokerUnreachable  no connection, or refused credentials
-    │   ├── NotAuthorized      the broker knows the user, but does not let it do this
+    │   ├── NotAuthorized      the user lacks a right on a topic or group
     │   ├── TopicMismatch      a topic is missing or is not as the settings say
     │   ├── SendFailed         an output was not acknowledged
     │   ├── NotAtRest          something still works on what is to be resharded
-    │   ├── Retired            the topics were resharded; the deployment goes on in others
+    │   ├── Retired            the deployment was resharded and continues in other topics
     │   └── LogGap             records that the state still needs are gone from the log
     ├── InputError             a file that a command was given cannot be used
     │   ├── InvalidPair        a line of a file of labelled pairs, or too few of them
@@ -30,15 +30,15 @@
         ├── StateUnavailable   the disk is full, read-only or gone
         └── CorruptState       torn or altered
 
-The worker's rule follows from the tree: a `RecordError` costs one record, anything else stops the
-worker before it commits. Every message says what was expected, what came, and what to do.
+A worker handles a `RecordError` by sending the record to dead-letters; any other error stops the worker before it
+commits. Each message contains what was expected, what was found and what to do.
 """
 
 from typing import ClassVar, Self
 
 
 class NeardupError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base class of all errors that neardup raises deliberately."""
 
 
 class SettingsError(NeardupError):
@@ -51,15 +51,16 @@ class RecordError(NeardupError):
     reason: ClassVar[str] = "bad-record"
 
     def without_frames(self) -> Self:
-        """Itself, to be kept: the frames that it came through would keep all that was made of the record, and of those
-        before it, until the garbage collector comes by.
+        """Return the error without its traceback and causes, for keeping.
+
+        Their frames would keep the objects made from this record and earlier ones until the next garbage collection.
         """
         self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
 
 
 def record_reasons() -> list[str]:
-    """Every reason that a dead letter may have."""
+    """Return all reasons that a dead letter may have."""
     found: list[type[RecordError]] = [RecordError]
     for each in found:
         found += each.__subclasses__()

@@ -1,4 +1,4 @@
-"""Every metric of neardup with its meaning, in one place.
+"""All metrics of neardup, with their descriptions.
 
 Names follow the Prometheus conventions: a unit, `_total` for counters. Labels are bounded: stages, topics,
 partitions and fixed words, never a url.

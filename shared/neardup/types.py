@@ -16,7 +16,7 @@ AFTER_ALL: Final = 2**63 - 1
 
 
 class DocumentId(NamedTuple):
-    """Where a page stands in the order of all pages; also its name.
+    """The position of a page in the order of all pages, which also identifies it.
 
     Tuples compare field by field, and that comparison *is* the order: by the record's timestamp, then by
     partition and offset of the pages topic. A canary, a planted near-copy of a page, stands after all pages: it may
@@ -29,7 +29,7 @@ class DocumentId(NamedTuple):
 
     @property
     def is_canary(self) -> bool:
-        """Whether it was planted to see if it is found."""
+        """True for the planted near-copies that measure recall."""
         return self.timestamp == AFTER_ALL
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class DocumentId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the crawler sends. Exactly one of `html` and `text` is set."""
+    """A page from the crawler. Exactly one of `html` and `text` is set."""
 
     url: str
     _: KW_ONLY
@@ -62,7 +62,7 @@ class Page:
 
     @property
     def content(self) -> bytes:
-        """The bytes that were fetched, for checksums and sizes."""
+        """The fetched bytes, for checksums and sizes."""
         if self.html is not None:
             return self.html
         assert self.text is not None
@@ -70,7 +70,7 @@ class Page:
 
 
 class Kind(StrEnum):
-    """What a verdict says."""
+    """The kind of a verdict."""
 
     UNIQUE = "unique"
     DUPLICATE = "duplicate"
@@ -78,7 +78,7 @@ class Kind(StrEnum):
 
 
 class Relation(StrEnum):
-    """How a duplicate relates to the page it duplicates, strongest first."""
+    """The relation of a duplicate to the page that it duplicates, strongest first."""
 
     IDENTICAL = "identical"
     SAME_TEXT = "same-text"
@@ -89,14 +89,14 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checksums:
-    """Broder's three levels of identity: of the content as it came, of its tokens, of the shingles in its sketch."""
+    """Checksums on Broder's three levels of identity: the raw content, its tokens, and the shingles in its sketch."""
 
     content: bytes
     tokens: bytes
     shingles: bytes
 
     def relation_to(self, other: "Checksums") -> Relation | None:
-        """The strongest level on which two documents are the same."""
+        """Return the strongest level on which two documents are equal, or None."""
         if self.content == other.content:
             return Relation.IDENTICAL
         if self.tokens == other.tokens:
@@ -108,7 +108,7 @@ class Checksums:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Document:
-    """A page in canonical form, as its owner stores it. `note`: a remark for the verdict on how it was read."""
+    """A page in canonical form, as its owner stores it. `note` is a remark for its verdict, such as limits."""
 
     id: DocumentId
     url: str
@@ -122,7 +122,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPage:
-    """A page that has no fingerprint, and why."""
+    """A page without a fingerprint, and the reason."""
 
     id: DocumentId
     url: str
@@ -131,7 +131,7 @@ class SkippedPage:
 
 
 class BatchId(NamedTuple):
-    """The pages that a featurizer took at once: a partition of the pages topic, its first and its last offset."""
+    """The pages of one featurizer batch: a partition of the pages topic, and the first and the last offset."""
 
     partition: int
     first: int
@@ -140,7 +140,7 @@ class BatchId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageRef:
-    """A page that a verdict points at."""
+    """A reference from a verdict to another page."""
 
     url: str
     document: str
@@ -148,7 +148,7 @@ class PageRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the crawler is told about a page. (document, revision) names it; a higher revision replaces."""
+    """A decision on a page, identified by document and revision. A higher revision replaces a lower one."""
 
     url: str
     document: str
@@ -170,7 +170,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A record that could not be used: as it came, plus where and why."""
+    """A record that could not be processed, with the stage and the reason."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""What a design costs: memory, machines, messages and time, from constants that are measured where it runs.
+"""Cost model of designs: memory, machines, messages and time, from constants measured on the machine where it runs.
 
 The time of a probe follows Sood & Loguinov 2011 §7: for the exact search equation 9, with one jump through a directory
 in place of the binary search; for PSM equation 19.
@@ -57,12 +57,12 @@ class Option:
     microseconds_per_page: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def measure() -> Constants:
-    """Takes about a second."""
+    """Measure the constants of this machine, in about a second."""
     rng = np.random.default_rng(1)
     words = rng.integers(0, 2**64, 1 << 23, dtype=np.uint64)
     places = rng.integers(0, words.size, 1 << 20)

@@ -1,4 +1,4 @@
-"""Why two pages are, or are not, near-duplicates: everything that a verdict rests on, side by side."""
+"""Explanation of the decision on two pages: all the evidence for and against a duplicate, side by side."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,7 +18,7 @@ from neardup.signatures.spot_signatures import spot_resemblance
 from neardup.types import Kind, Page, Relation
 
 _MOST_DIFFED: Final = 20_000
-"""Words of each page in which spans are looked for: the search takes quadratic time at worst."""
+"""Maximum number of words per page that are compared for spans. The comparison takes quadratic time at worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """A bit in which the fingerprints differ, and the votes on either side: the smaller one is what had to turn."""
+    """A bit in which the fingerprints differ, with its votes in both pages. The smaller vote had to flip."""
 
     bit: int
     a: int
@@ -54,7 +54,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All of it. Estimates are None where a page was skipped; the exact figures are always there."""
+    """The evidence and the decision. Estimates are None if a page was skipped; exact figures are always present."""
 
     signature_version: str
     a: Side
@@ -78,7 +78,7 @@ class Explanation:
     would_change: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON. Fingerprints in hexadecimal: they do not fit a JSON number."""
+        """Return plain values for JSON. Fingerprints are hexadecimal, as they do not fit a JSON number."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
@@ -86,9 +86,9 @@ class Explanation:
 def explain(
     signatures: Signatures, a: Page, b: Page, thresholds: Thresholds | None = None, *, k: int = 3
 ) -> Explanation:
-    """Compare two pages as a deployment would that finds fingerprints within k bits.
+    """Compare two pages as a deployment that finds fingerprints within k bits does.
 
-    Raises OverLimit, if the limits say so, and nothing else.
+    Raises OverLimit if a page is over a limit and the limits reject such pages.
     """
     thresholds = thresholds or Thresholds()
     left, left_side, left_shingles = _side(signatures, a)
@@ -142,7 +142,7 @@ def _side(signatures: Signatures, page: Page) -> tuple[Signature, Side, NDArray[
 
 
 def _bits(a: Fingerprint, b: Fingerprint) -> list[Bit]:
-    # How close to flipping: the vote as a share of the largest on that page (Sood 2011 §4.3: small ones flip first).
+    # The smaller vote as a share of the largest vote: bits with small votes flip first (Sood 2011 §4.3).
     most = max(int(np.abs(a.weights).max()), int(np.abs(b.weights).max()), 1)
     differing = [bit for bit in range(a.width) if (a.value ^ b.value) >> bit & 1]
     return [
@@ -173,7 +173,7 @@ def _spans(a: list[str], b: list[str]) -> list[Span]:
 def _judge(
     a: Signature, b: Signature, limits: Thresholds, k: int
 ) -> tuple[Kind, Relation | None, list[str], list[str]]:
-    # b is taken to be the later page, as if a had been crawled before. What the stages would see: sketches, not texts.
+    # b is the later page. As in the stages, the decision uses sketches, not texts.
     same = b.checksums.relation_to(a.checksums)
     if b.skipped is not None:
         return Kind.SKIPPED, None, [f"b is {b.skipped}"], ["more text in b"]

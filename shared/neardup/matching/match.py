@@ -1,4 +1,4 @@
-"""Evidence: that a document duplicates an earlier one, and how strongly."""
+"""Matches: evidence that a document duplicates an earlier one, and their ranking."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from neardup.signatures.packed_sketch import Likeness, compare
 from neardup.types import Document, DocumentId, Relation
 
 RELATIONS: Final = tuple(Relation)
-"""Strongest first; the place in it is how a relation is written."""
+"""All relations, strongest first. Messages and state contain the position of a relation in this tuple."""
 
 _SAME: Final = Likeness(1.0, 1.0, 1.0)
 
@@ -34,14 +34,15 @@ class Match:
 
     @property
     def rank(self) -> tuple[int, DocumentId]:
-        """Less is better: the stronger relation, then the earlier document."""
+        """Sort key, best match first: by relation, then by the earlier document."""
         return RELATIONS.index(self.relation), self.id
 
 
 def can_better(best: Match | None, later: Document, earlier: Document) -> bool:
-    """Whether `match` of these two could be better than what is known already: cheap, from checksums and order alone.
+    """Return True if the match of these two documents could be better than `best`.
 
-    Sketches say at most that the two are near, so most of a crowd of near-duplicates need not be compared.
+    Uses only checksums and the order of documents. Sketches show at most that two documents are near, so in a large
+    group of near-duplicates most need not be compared.
     """
     if best is None:
         return True
@@ -50,7 +51,7 @@ def can_better(best: Match | None, later: Document, earlier: Document) -> bool:
 
 
 def better(a: Match | None, b: Match | None) -> Match | None:
-    """The one to tell the crawler about."""
+    """Return the better of two matches, either of which may be None."""
     if a is None or b is None:
         return a or b
     return a if a.rank <= b.rank else b
@@ -64,9 +65,10 @@ def match(
     found_by: FoundBy = NO_TABLE,
     group: Match | None = None,
 ) -> Match | None:
-    """How `later` duplicates `earlier`, which is itself a duplicate of `group` if that is given; None if it does not.
+    """Return the match if `later` duplicates `earlier`, else None.
 
-    Symmetric in nothing: the order of the two is that of all pages.
+    `group` is the match of `earlier` itself, if it is a duplicate. The result depends on the order of the two
+    documents, which is that of all pages.
     """
     assert later.id > earlier.id
     same = later.checksums.relation_to(earlier.checksums)

@@ -1,16 +1,16 @@
-"""The decision rule: from what is known of two pages to whether the later one is a duplicate, and how.
+"""The decision rule: the relation of a page to an earlier page, from their checksums and estimates.
 
 | the later page | relation |
 |---|---|
 | has the same bytes | identical |
 | has the same canonical tokens | same-text |
 | has the same selected shingles | same-shingles |
-| resembles the earlier one at least as much as the threshold says | near |
-| is in the earlier one at least as much as the threshold says | contained |
+| resembles the earlier page at least as much as the threshold | near |
+| is contained in the earlier page at least as much as the threshold | contained |
 | otherwise | none: not a duplicate of that page |
 
-The first line that holds decides. Whether two pages are compared at all is not decided here: they are when a table
-finds one near the other, or when they have the same fingerprint.
+The first line that applies decides. The rule does not choose which pages are compared: those are the candidates that a
+table finds, and pages with equal fingerprints.
 """
 
 from dataclasses import dataclass
@@ -21,23 +21,24 @@ from neardup.types import Relation
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From where on two pages count as near-duplicates, or the later one as contained in the earlier."""
+    """Least resemblance of near-duplicates, and least containment of a page in an earlier one."""
 
     resemblance: float = 0.65
     containment: float = 0.95
 
     @classmethod
     def of(cls, settings: Settings) -> "Thresholds":
-        """Those of a deployment."""
+        """Return the thresholds of a deployment."""
         return cls(settings.near_resemblance, settings.contained)
 
 
 def decide(
     same: Relation | None, resemblance: float, containment: float | None, thresholds: Thresholds
 ) -> Relation | None:
-    """How the later page duplicates the earlier one, or None. `same`: the level on which their checksums agree.
+    """Return the relation by which the later page duplicates the earlier page, or None.
 
-    `containment` is how much of the later page is in the earlier, None if too little is known to say.
+    `same` is the strongest level on which their checksums agree. `containment` is the estimated share of the later page
+    that is in the earlier page; None if the sample is too small.
     """
     if same is not None:
         return same

@@ -31,7 +31,7 @@ class BandFilter:
         return sum(comb(self.k, i) * same**i * (1 - same) ** (self.k - i) for i in range(self.r, self.k + 1))
 
     def threshold(self) -> float:
-        """Where acceptance is one half: there the total error is least (Broder 2000 §4)."""
+        """Return the resemblance at which acceptance is one half, where the total error is least (Broder 2000 §4)."""
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = (low + high) / 2

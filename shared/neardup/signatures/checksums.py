@@ -15,10 +15,10 @@ NAME: Final = "xxh3-128"
 
 
 def checksum_of_content(content: bytes) -> bytes:
-    """Of the page as it came."""
+    """Return the checksum of the raw content of a page."""
     return xxhash.xxh3_128_digest(content)
 
 
 def checksum_of_hashes(hashes: NDArray[np.uint64]) -> bytes:
-    """Of hashes in their order; the same on machines of either byte order."""
+    """Return the checksum of hashes in their order, which does not depend on the machine's byte order."""
     return xxhash.xxh3_128_digest(hashes.astype("<u8", copy=False).tobytes())

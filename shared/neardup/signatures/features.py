@@ -61,7 +61,7 @@ class FeatureChoices:
 
     @property
     def name(self) -> str:
-        """Every choice in a few characters."""
+        """Short name of all choices, for signature versions."""
         parts = ["+".join(map(str, self.phrases)) + "gram", self.weighting]
         if self.idf is not None:
             parts.append(self.idf.checksum)

@@ -24,7 +24,7 @@ class Fingerprint:
 
     @property
     def width(self) -> int:
-        """How many bits."""
+        """Number of bits."""
         return self.weights.size
 
     def likely_flips(self) -> NDArray[np.int64]:
@@ -40,5 +40,5 @@ def fingerprint_of(features: Features, width: int = 64) -> Fingerprint:
 
 
 def hamming(a: int, b: int) -> int:
-    """In how many bits two fingerprints differ."""
+    """Return the number of bits in which two fingerprints differ."""
     return (a ^ b).bit_count()

@@ -16,9 +16,9 @@ from neardup.signatures.signature import Sketches
 
 _BY_CHANCE: Final = 1 / 256
 _EXPONENTS: Final = 64
-"""Of moduli: a hash of 64 bits can be divided by no more."""
+"""Number of exponents of moduli for 64-bit hashes."""
 LEAST_SAMPLED: Final = 8
-"""With fewer shingles left of a document than this, how much of it is in another is not said."""
+"""Least number of sampled shingles for an estimate of containment."""
 
 
 _MOST_SPOTS: Final = 255
@@ -27,7 +27,7 @@ _COUNT: Final = np.uint64(0xFF)
 
 
 class Likeness(NamedTuple):
-    """What two sketches say: estimates of resemblance and of containment, each way; None where too little is left."""
+    """Estimates from two sketches: resemblance, and containment in both directions; None if the sample is too small."""
 
     resemblance: float
     a_in_b: float | None
@@ -46,7 +46,7 @@ def pack_sketch(sketches: Sketches, *, keep_spots: bool = False) -> NDArray[np.u
 
 
 def is_packed(words: NDArray[np.uint64], m: int) -> bool:
-    """Whether the array is a sketch with m MIPs values, and has as many words as its header says."""
+    """Return True if the array is a sketch with m MIPs values whose length matches its header."""
     if not words.size:
         return False
     header = int(words[0])
@@ -55,7 +55,7 @@ def is_packed(words: NDArray[np.uint64], m: int) -> bool:
 
 
 def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> bool:
-    """The same of many sketches, one after the other, of so many words each; together they are all of the array."""
+    """Return True if an array consists of sketches with m MIPs values, of `counts` words each."""
     if not counts.all():
         return False
     headers = words[np.cumsum(counts) - counts]

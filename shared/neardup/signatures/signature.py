@@ -132,7 +132,7 @@ class SignatureOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketches:
-    """What is made from a document's shingles and spots."""
+    """Sketches of a document's shingles, and its spot signatures."""
 
     shingles: int
     sample: Sample
@@ -170,7 +170,7 @@ class Signatures:
         self.version: Final = self.choices.version
 
     def text_and_tokens(self, page: Page) -> tuple[Text, Tokens]:
-        """What the signatures are made from. Both are valid until this thread reads the next page."""
+        """Return the text and the tokens of a page. Both are valid until this thread reads the next page."""
         choices = self.choices
         text = read_text(page, choices.limits, main_content=choices.main_content)
         return text, tokens_of(text.utf8, character_ngram=choices.character_ngram, limit=choices.limits.tokens)

@@ -23,12 +23,12 @@ class SpotSignatures:
 
     @property
     def size(self) -> int:
-        """With repeats."""
+        """Number of spot signatures, repeats included."""
         return int(self.counts.sum())
 
 
 def spot_signatures(tokens: Tokens, *, distance: int = 1, chain: int = 2) -> SpotSignatures:
-    """Every stop word followed by `chain` words that are none, `distance` such words apart."""
+    """Return the signature of each stop word: the word and `chain` following words that are no stop words."""
     stop = stop_words().among(tokens.hashes)
     hashes, counts = counted(spots(tokens.hashes, stop, distance, chain), SALT)
     order = np.argsort(hashes)
@@ -43,7 +43,7 @@ def spot_resemblance(a: SpotSignatures, b: SpotSignatures) -> float:
 
 
 def can_resemble(a: int, b: int, threshold: float) -> bool:
-    """May two bags of these sizes reach the threshold at all? r ≤ min / max, so most pairs need no comparison."""
+    """Return True if bags of these sizes can reach the threshold: r ≤ min / max, so most pairs need no comparison."""
     return min(a, b) >= threshold * max(a, b)
 
 

@@ -85,7 +85,7 @@ def charset_of(data: bytes, charset: str | None = None, content_type: str | None
 
 
 def to_utf8(data: bytes, codec: str) -> bytes:
-    """The same text in UTF-8. What is wrong UTF-8 stays: the kernels take it as separators."""
+    """Return the text in UTF-8. Invalid UTF-8 is kept: the kernels treat it as separators."""
     if codec == "utf-8":
         return data[3:] if data.startswith(_BOMS[0][0]) else data
     if codec.startswith("utf-16") and data[:2] in (b"\xff\xfe", b"\xfe\xff"):

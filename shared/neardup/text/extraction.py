@@ -1,4 +1,4 @@
-"""From a page to its visible text: charset, markup, limits, and reasons to skip."""
+"""Extraction of a page's visible text: charset, markup, limits, and reasons to skip the page."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +34,7 @@ _scratch = Scratch()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a page may have. Above: cut, and the verdict says so; or, with `reject`, a dead letter."""
+    """Limits of a page. A page above one is cut, which its verdict states, or with `reject` dead-lettered."""
 
     bytes: int = 8 * 2**20
     nesting: int = 512
@@ -106,5 +106,5 @@ def _visible(markup: NDArray[np.uint8], nesting: int, main: bool) -> tuple[NDArr
 
 
 def is_text(content_type: str) -> bool:
-    """Whether content of this type, in lower case and without parameters, is text."""
+    """Return True if content of this type, in lower case and without parameters, is text."""
     return content_type.startswith("text/") or content_type in _TEXT_TYPES or content_type.endswith(("+xml", "+json"))

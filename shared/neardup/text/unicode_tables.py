@@ -83,7 +83,7 @@ def tables() -> Tables:
 
 
 def element_flags() -> dict[str, int]:
-    """What each element that is not just a separator does, by name."""
+    """Return the flags of each HTML element that is not a plain separator, by name."""
     elements = dict(_ELEMENTS)
     for name in _FORMATTING.split():
         elements[name] = 0

@@ -1,13 +1,13 @@
-"""A file of named arrays under a header: the form of every state file of the index.
+"""Files of named arrays with a header: the format of all state files of the index.
 
     8 bytes   magic
     4 bytes   version, little-endian
     4 bytes   length of the header
     4 bytes   CRC-32 of the header
-    header    JSON: what the writer says, and name, type, size and CRC-32 of each array
+    header    JSON: the values of the writer, and name, type, size and CRC-32 of each array
     arrays    little-endian, each at a multiple of 4096 bytes, so that they can be mapped
 
-A file is written beside its place and renamed when it is on the disk: a crash leaves the old one or the new one.
+A file is replaced as a whole (see `atomic_file`): after a crash it has the old contents or the new ones.
 """
 
 import json
@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 24
 
 
 class Contents(NamedTuple):
-    """What a file held."""
+    """The contents of a file."""
 
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -54,17 +54,17 @@ def write(
 
 
 def read_about(path: Path, *, magic: bytes, version: int) -> dict[str, Any]:
-    """Only what the writer said. Raises WrongState and CorruptState as `read` does."""
+    """Return the values of the writer without reading the arrays. Raises WrongState and CorruptState as `read` does."""
     with path.open("rb") as file:
         about: dict[str, Any] = _header(file, path, magic, version)["about"]
         return about
 
 
 def read(path: Path, *, magic: bytes, version: int) -> Contents:
-    """All of it, each array checked against its CRC-32.
+    """Read the file and check each array against its CRC-32.
 
-    Raises WrongState when it is another kind or version of file, CorruptState when it is torn or altered, OSError when
-    it cannot be opened.
+    Raises WrongState for another kind or version of file, CorruptState if it is torn or altered, and OSError if it
+    cannot be opened.
     """
     with path.open("rb") as file:
         header = _header(file, path, magic, version)
@@ -73,9 +73,9 @@ def read(path: Path, *, magic: bytes, version: int) -> Contents:
 
 
 def map_arrays(path: Path, *, magic: bytes, version: int) -> dict[str, "MappedArray"]:
-    """The arrays as read-only maps, which are read from the disk when they are used. Raises as `read` does.
+    """Map the arrays into memory, read-only; they are read from the disk on use. Raises as `read` does.
 
-    What they hold is not checked here, as that would read all of it: ask each one when it is its turn.
+    The checksums of the arrays are not checked here, as that would read all of them; see `MappedArray.checked`.
     """
     with path.open("rb") as file:
         header = _header(file, path, magic, version)
@@ -86,7 +86,7 @@ def map_arrays(path: Path, *, magic: bytes, version: int) -> dict[str, "MappedAr
 
 
 class MappedArray(NamedTuple):
-    """An array of a file, and the checksum that the header says it has."""
+    """A mapped array with its checksum from the header."""
 
     path: Path
     name: str
@@ -94,7 +94,7 @@ class MappedArray(NamedTuple):
     array: NDArray[Any]
 
     def checked(self) -> NDArray[Any]:
-        """The array, after reading all of it. Raises CorruptState when it was altered."""
+        """Read the whole array, check it and return it. Raises CorruptState if it was altered."""
         _require(self.path, self.name, self.crc, _crc(self.array))
         return self.array
 
@@ -116,7 +116,7 @@ def _header(file: BinaryIO, path: Path, magic: bytes, version: int) -> dict[str,
 
 
 def _places(file: BinaryIO, header: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Each array's entry in the header, and where in the file it begins."""
+    """Yield the header entry of each array and its offset in the file."""
     size_of_file = os.fstat(file.fileno()).st_size
     at = file.tell()
     for each in header["arrays"]:
@@ -143,7 +143,7 @@ def _array(file: BinaryIO, at: int, each: Mapping[str, Any], path: Path) -> NDAr
         file.seek(at)
         view = _bytes(array)
         crc = done = 0
-        # Read and check piece by piece, while a piece is still in the cache.
+        # Each piece is checked right after it is read, while it is still in the cache.
         while done < len(view):
             count = file.readinto(view[done : done + _PIECE])  # type: ignore[attr-defined]
             if not count:

@@ -1,4 +1,4 @@
-"""Work for all cores, the results in order."""
+"""Parallel work with results in order."""
 
 import os
 from collections import deque
@@ -14,8 +14,10 @@ _Result = TypeVar("_Result")
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[_Item], _Result], items: Iterable[_Item], ahead: int = 2 * CORES
 ) -> Iterator[_Result]:
-    """What `work` makes of each item. So many results at most are in the making or wait to be taken: memory is bounded,
-    as it is not with the pool's own map."""
+    """Yield work(item) for each item, in order.
+
+    At most `ahead` results are computed or waiting at a time, which bounds memory; the pool's own `map` does not.
+    """
     waiting: deque[Future[_Result]] = deque()
     for item in items:
         if len(waiting) == ahead:

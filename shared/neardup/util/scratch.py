@@ -1,6 +1,6 @@
-"""What kernels work with and no result depends on: buffers that a thread uses again for every page, and a salt.
+"""Reusable buffers for each thread, and the salt of hash tables. No result depends on either.
 
-Fresh memory for each page would cost more than the work on it.
+Allocating fresh memory for each page would cost more than the work on the page.
 """
 
 import secrets
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SALT = np.uint64(secrets.randbits(64) | 1)
-"""For the kernels' hash tables. Another one in every process; no result depends on it."""
+"""Random odd number per process, for the hash tables of the kernels."""
 
 _KEPT_BYTES = 64 * 2**20
-"""A buffer that one huge page needed is not kept."""
+"""Maximum size of a buffer that is kept. Larger ones are needed by single huge pages."""
 
 
 class _Buffers(threading.local):
@@ -23,13 +23,13 @@ class _Buffers(threading.local):
 
 
 class Scratch:
-    """Each thread sees its own buffers."""
+    """Named buffers, separate for each thread."""
 
     def __init__(self) -> None:
         self._buffers = _Buffers()
 
     def room(self, name: str, size: int, dtype: type[np.generic]) -> NDArray[Any]:
-        """At least `size` elements, with whatever was left in them. Valid until the thread asks for `name` again."""
+        """Return an uninitialized buffer of `size` elements or more, valid until the thread's next call for `name`."""
         buffers = self._buffers.by_name
         buffer = buffers.get(name)
         if buffer is None or buffer.size < size:

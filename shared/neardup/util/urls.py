@@ -1,15 +1,15 @@
-"""The host that a url names."""
+"""Hosts of URLs."""
 
 import re
 from typing import Final
 from urllib.parse import urlsplit
 
 _PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?:[/?#]|\Z)")
-"""Nearly all urls, read in a tenth of the time."""
+"""Pattern of nearly all URLs; matching it takes a tenth of the time of `urlsplit`."""
 
 
 def host_of(url: str) -> str | None:
-    """In lower case, empty if it names none; None if it cannot be read."""
+    """Return the host in lower case, an empty string if the URL has none, and None if it cannot be parsed."""
     plain = _PLAIN.match(url)
     if plain is not None:
         return plain[1]
@@ -20,6 +20,6 @@ def host_of(url: str) -> str | None:
 
 
 def host_or_url(url: str) -> str:
-    """The same, for counting by hosts: what cannot be read is its own."""
+    """Return the host, or the whole URL if it cannot be parsed. For counting by host."""
     host = host_of(url)
     return url if host is None else host

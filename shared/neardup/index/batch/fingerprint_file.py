@@ -25,7 +25,7 @@ def write_fingerprints(
 
 
 def is_fingerprint_file(path: Path) -> bool:
-    """Whether there is a file that begins as ours do. Raises OSError if it cannot be read."""
+    """Return True if `path` is a fingerprint file, by its first bytes. Raises OSError if it cannot be read."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -63,12 +63,12 @@ class BatchSearch:
         self._tables = [_QueryTable(table, distinct, leading[:number]) for number, table in enumerate(tables)]
 
     def scan(self, chunks: Iterable[NDArray[np.uint64]], threads: int = 1) -> Pairs:
-        """Every pair within k, exactly. Blocks are shared out to the threads; the kernels release the GIL."""
+        """Return all pairs within k bits. Blocks are distributed to the threads; the kernels release the GIL."""
         blocks = (chunk[start : start + BLOCK] for chunk in chunks for start in range(0, chunk.size, BLOCK))
         return _together(map(self._scan_block, blocks) if threads == 1 else self._scan_at_once(blocks, threads))
 
     def _scan_at_once(self, blocks: Iterable[NDArray[np.uint64]], threads: int) -> Iterator[_Found]:
-        """What the blocks give, in order. Chunks are taken, and checked, no earlier than the threads need them."""
+        """Yield the pairs of each block in order. Chunks are read and checked only when a thread needs them."""
         waiting: deque[Future[_Found]] = deque()
         with ThreadPoolExecutor(threads) as pool:
             for block in blocks:
@@ -148,7 +148,7 @@ def scan_psm(
     *,
     first: bool = False,
 ) -> Pairs:
-    """What PSM finds in a file; with `first`, a query that has a match is asked no more and the scan can end early."""
+    """Return the pairs that PSM finds in a file. With `first`, a query is dropped after its first match."""
     pieces = []
     for chunk in chunks:
         if not queries.size:

@@ -47,7 +47,7 @@ class Design:
 
 
 def block_sizes(bits: int, blocks: int) -> list[int]:
-    """As even as possible, the larger ones first: 64 in 6 is 11 11 11 11 10 10."""
+    """Return block sizes that differ by at most 1, larger ones first: 11 11 11 11 10 10 for 64 bits in 6 blocks."""
     small, larger = divmod(bits, blocks)
     return [small + (number < larger) for number in range(blocks)]
 
@@ -99,7 +99,7 @@ def tables_needed(f: float, k: int, d: float, tau: float) -> float:
 
 
 def designs(k: int, most_tables: int) -> list[Design]:
-    """Every useful design with at most that many tables: each has a larger least p_i than all with fewer tables."""
+    """Return the designs of up to `most_tables` tables with a larger least p_i than all designs of fewer tables."""
     best: list[Design] = []
     found = sorted(_designs(k, most_tables, ()), key=lambda each: (each.table_count, -each.least_leading))
     for design in found:

@@ -21,7 +21,7 @@ VERSION: Final = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the fingerprint tables are. Raises SettingsError when the fields do not fit together.
+    """The tables of an index and their slices. Raises SettingsError if the fields do not fit together.
 
     `splits` are the blocks at each level of the exact search; `header_bits` above 0 takes one PSM table with that
     header instead. A table has 2^slice_bits slices. The buckets of all `bands` stand after them, in 2^band_slice_bits

@@ -20,7 +20,7 @@ _WORD: Final = 2**64 - 1
 
 
 class Place(NamedTuple):
-    """What one shard partition holds: a slice of a permuted table, or, where `table` is None, of the buckets."""
+    """The contents of a shard partition: a slice of a permuted table or, if `table` is None, a slice of the buckets."""
 
     table: int | None
     slice: int
@@ -28,12 +28,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Who holds what, as the plan says."""
+    """The mapping between tables, slices and shard partitions of a plan."""
 
     plan: Plan
 
     def place_of(self, partition: int) -> Place:
-        """Table and slice of a partition. ValueError when there is no such one."""
+        """Return the table and slice of a partition. Raises ValueError if there is no such partition."""
         if not 0 <= partition < self.plan.partitions:
             raise ValueError(f"expected a partition from 0 to {self.plan.partitions - 1}, got {partition}")
         permuted = len(self.plan.tables) << self.plan.slice_bits
@@ -55,7 +55,7 @@ class Routing:
         return range(table << self.plan.slice_bits, (table + 1) << self.plan.slice_bits)
 
     def names(self, found_by: int) -> tuple[str, ...]:
-        """What a verdict calls the tables and, after them, the bands whose bits are set."""
+        """Return the names in verdicts of the tables and, after them, the bands whose bits are set."""
         permuted = len(self.plan.tables)
         numbers = [number for number in range(found_by.bit_length()) if found_by >> number & 1]
         return tuple(f"simhash/{number}" if number < permuted else f"bands/{number - permuted}" for number in numbers)

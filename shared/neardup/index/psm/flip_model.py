@@ -1,4 +1,4 @@
-"""How likely a bit flips, from its simhash weight: the empirical distribution of Sood & Loguinov 2011 §4.3 and §5.1.
+"""Probability that a bit flips, by its simhash weight: the empirical model of Sood & Loguinov 2011 §4.3 and §5.1.
 
 Bit j of a page's fingerprint is the sign of its weight W_j. In a similar page the weight is W_j - Y, and the bit flips
 when Y outweighs it: p_j = P(Y > |W_j|). The distribution of Y is sampled from pairs of similar pages. Weights are
@@ -45,7 +45,7 @@ class FlipModel:
 
     @classmethod
     def fit(cls, weights: NDArray[np.floating[Any]], similar: NDArray[np.floating[Any]]) -> "FlipModel":
-        """From the weights of pairs of similar pages: rows of 64, row i of one with row i of the other."""
+        """Fit a model to similar pages: row i of `weights` and row i of `similar` are the weights of a pair."""
         change = np.sort(np.abs(scaled(weights) - scaled(similar)).ravel())
         middles = (np.arange(LEVELS) + 0.5) * (REACH / LEVELS)
         # Y is symmetric, so P(Y > c) is half of P(|Y| > c). One imaginary change more keeps it above 0.
@@ -98,7 +98,7 @@ class FlipModel:
     def attempts(
         self, differences: NDArray[np.uint64], levels: NDArray[np.uint8], *, header: int, k: int
     ) -> NDArray[np.int64]:
-        """At which flip of `header` bits each difference, of at most k bits, is met (`attempts_needed`)."""
+        """Return the number of the flip that reaches each difference of at most k bits (see `attempts_needed`)."""
         found = np.empty(differences.size, np.int64)
         ranking = sorting_network(header, header)
         attempts_needed(differences, levels, self.table, header, k, MOST_ATTEMPTS, ranking, found)

@@ -56,7 +56,7 @@ class Psm:
         return keys, limits
 
     def find_all(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
-        """Every match that the flips reach (PSM_A)."""
+        """Return all matches that the flips reach (PSM_A)."""
         found = Found()
         for start in range(0, fingerprints.size, BATCH):
             numbers = np.arange(start, min(start + BATCH, fingerprints.size))
@@ -64,7 +64,7 @@ class Psm:
         return found.matches(fingerprints, self.cap)
 
     def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
-        """At least one match of each fingerprint that has one within reach (PSM_F).
+        """Return at least one match of each fingerprint that has a match within reach (PSM_F).
 
         Copies with the same header are most of what is found, so those are looked for before any flip is made. (Further
         stops between the flips save few lookups, as most pages have no match, and cost more than they save.)

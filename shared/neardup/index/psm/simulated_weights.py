@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPREAD: Final = 0.5
-"""How far a copy's weights are off on average, in units of the weights: about a quarter of the copies is within 3."""
+"""Mean deviation of a copy's weights, in units of the weights. About a quarter of the copies are within 3 bits."""
 
 
 def pages(rng: np.random.Generator, size: int) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ def _share_of_older(
     j: int,
     count: int,
 ) -> int:
-    """How many of the next `count` entries are from the older run."""
+    """Return how many of the next `count` entries are from the older run."""
     low = max(0, count - (newer.size - j))
     high = min(count, older.size - i)
     while low < high:

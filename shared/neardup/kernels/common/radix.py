@@ -8,7 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 DIGIT = 12
-"""Most bits that are sorted by in one go: as many stretches as can be written to side by side."""
+"""Maximum number of bits per pass, limited by the number of write streams that the caches and the TLB can serve."""
 NEAR = 1 << 20
 """Up to so many words stay near enough by themselves, and would come into stretches of few if they were divided."""
 FEW = 192

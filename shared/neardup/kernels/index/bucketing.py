@@ -147,7 +147,7 @@ def probe_buckets(
 
 @njit(nogil=True, cache=True)
 def slot_of(key: np.uint64, slots: NDArray[np.int32], recent_keys: NDArray[np.uint64]) -> np.uint64:
-    """Where the key's last entry is noted, or the empty slot that is its own. There are more slots than entries."""
+    """Return the slot of the key's last entry, or the empty slot for it. There are more slots than entries."""
     mask = U(slots.size - 1)
     slot = key & mask
     while slots[slot] != EMPTY and recent_keys[slots[slot]] != key:

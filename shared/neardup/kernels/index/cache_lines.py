@@ -29,7 +29,7 @@ else:
 
     @intrinsic
     def is_one_within(typing_context: Any, keys: Any, one: Any, other: Any, query: Any, limit: Any) -> Any:
-        """Whether any of keys[one : one + LINE] and keys[other : other + LINE] differs in at most `limit` bits.
+        """Return True if a key of the lines at `one` and `other` differs in at most `limit` bits from the query.
 
         Places are not checked: both must be whole cache lines with a key in them, or lie within the keys. Either
         may end behind the last key, or begin before the first, and has then wrapped around.

@@ -145,7 +145,7 @@ def attempts_needed(
     ranking: NDArray[np.uint8],
     attempts: NDArray[np.int64],
 ) -> None:
-    """At which flip each difference in the header is met: 0 without one, wanted + 1 when not among the `wanted`."""
+    """Compute which flip reaches each difference in the header: 0 for no flip, wanted + 1 for none of the `wanted`."""
     keys = np.empty((LANES, wanted + 1), np.uint64)
     limits = np.empty((LANES, wanted + 1), np.uint64)
     nothing = np.zeros(differences.size, np.uint64)

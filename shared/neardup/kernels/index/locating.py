@@ -43,7 +43,7 @@ def bucket_of(key: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
 
 @njit_no_refcounts
 def _counted(keys: NDArray[np.uint64], begin: np.uint64, end: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
-    """How many of keys[begin:end] have each of a word's values, or DENSE."""
+    """Return the counts of keys[begin:end] for each value of a word, or DENSE."""
     counts = U(0)
     for i in range(begin, end):
         place = (bucket_of(keys[i], skip, drop) & U(VALUES - 1)) << U(2)

@@ -130,13 +130,13 @@ def scan_range(
 
 @njit_no_refcounts
 def _line_of(at: np.uint64, offset: np.uint64) -> np.uint64:
-    """Where the cache line of the key at this place begins, perhaps before the first key: it then wraps around."""
+    """Return the start of a key's cache line. If it is before the first key, the number wraps around."""
     return ((at + offset) & ~IN_LINE) - offset
 
 
 @njit_no_refcounts
 def _lines_of(low: np.uint64, high: np.uint64, offset: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Those of the first and the last key of a range; the first line of all stands in for none, as it is near."""
+    """Return the lines of the first and the last key of a range. An empty range gets the first line of all keys."""
     # By a mask, as a branch would often be mispredicted.
     is_some = U(0) - U(low < high)
     return _line_of(low & is_some, offset), _line_of((high - U(1)) & is_some, offset)
@@ -151,7 +151,7 @@ def _in_ranges(
     left: np.uint64,
     drop: np.uint64,
 ) -> np.uint64:
-    """How many keys are in the ranges of queries[start:stop], behind whose last one it stands again and again."""
+    """Return the number of keys in the ranges of queries[start:stop]. Past the end, the last query is repeated."""
     total = U(0)
     for i in range(start, stop):
         low, high = range_of(directory, bucket_of(queries[min(U(i), U(queries.size - 1))], left, drop))

@@ -28,7 +28,7 @@ class TailTable(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _slot_of(wanted: np.uint64, mask: np.uint64, slots: NDArray[np.int32], tail: NDArray[np.uint64]) -> np.uint64:
-    """Where the last key with these leading bits is noted, or the empty slot that is theirs."""
+    """Return the slot of the last key with these leading bits, or the empty slot for them."""
     wrap = U(slots.size - 1)
     slot = avalanche(wanted) & wrap
     while slots[slot] != EMPTY and tail[slots[slot]] & mask != wanted:

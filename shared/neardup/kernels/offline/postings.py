@@ -58,13 +58,13 @@ class PairRules(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _posting(key: np.uint64) -> np.uint64:
-    """What stands for a key in its partition, of row 0."""
+    """Return the posting of a key in its partition for row 0."""
     return (key << np.uint64(8) & _KEY & ~(_LAST << _ROW_BITS)) | (key & _LAST) << _ROW_BITS
 
 
 @njit(nogil=True, cache=True)
 def count_partitions(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many keys each partition has."""
+    """Return the number of keys of each partition."""
     counts = np.zeros(PARTITIONS, np.int64)
     for i in range(keys.size):
         counts[keys[i] >> _PARTITION_AT] += 1
@@ -127,7 +127,7 @@ def find(
 
 @njit(nogil=True, cache=True)
 def rarity(size: int) -> int:
-    """How rare a key with so many rows is, the rarest 1: the bits that the number takes."""
+    """Return the rarity of a key with `size` rows: the bit length of the number, 1 for the rarest keys."""
     bits = 0
     while size:
         size >>= 1
@@ -212,7 +212,7 @@ def reach_of(
 
 @njit(nogil=True, cache=True)
 def _meet(who: TakingPart, a: int, b: int, how_rare: int) -> bool:
-    """Whether the smaller of two rows takes part in a key so rare that both have."""
+    """Return True if the smaller of two rows takes part in a common key of this rarity."""
     apart = np.int64(who.exponents[b]) - np.int64(who.exponents[a])
     if abs(apart) >= who.sizes.shape[1]:
         # How much is left of the finer one is not known.
@@ -319,7 +319,7 @@ def expand(
 
 @njit(nogil=True, cache=True)
 def count_equal(pairs: NDArray[np.uint64], counts: NDArray[np.uint32]) -> int:
-    """Of sorted pairs keep each once, with how often it stood there; return how many remain."""
+    """Remove repeats from sorted pairs, count how often each occurred, and return the number of distinct pairs."""
     kept = 0
     for i in range(pairs.size):
         if kept and pairs[kept - 1] == pairs[i]:

@@ -67,7 +67,7 @@ def sample_keys(
 def super_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same for super shingles: every `size` neighbours of the sorted sample."""
+    """Return super shingles as keys, as `sample_keys` does: every `size` neighbours of the sorted sample."""
     sizes = np.zeros(rows.size, np.int64)
     keys = np.empty(sample_keys(words, starts, rows)[0].size, np.uint64)
     at = 0
@@ -82,7 +82,7 @@ def super_keys(
 
 @njit(nogil=True, cache=True)
 def _bytes(sketch: NDArray[np.uint64], start: int, count: int) -> np.uint64:
-    """So many bytes of the MIPs vector, at most 8, as a word."""
+    """Return `count` bytes of the MIPs vector, at most 8, as a word."""
     shift = np.uint64(8 * (start % 8))
     word = sketch[1 + start // 8] >> shift
     if start % 8 + count > 8:
@@ -94,7 +94,7 @@ def _bytes(sketch: NDArray[np.uint64], start: int, count: int) -> np.uint64:
 def band_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64], k: int, s: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same for k bands of s MIPs values: the hash of a band's number and of the byte that is kept of each value."""
+    """Return the keys of k bands of s MIPs values: the hash of a band's number and its MIPs bytes."""
     sizes = np.zeros(rows.size, np.int64)
     keys = np.empty(rows.size * k, np.uint64)
     at = 0
@@ -128,7 +128,7 @@ def spot_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[
 def spot_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same for spots. One that occurs n times has n keys, so that bags are compared as sets are."""
+    """Return the keys of spots. A spot that occurs n times has n keys, so that bags are compared as sets."""
     sizes = np.zeros(rows.size, np.int64)
     for i in range(rows.size):
         sizes[i] = spot_sizes(words, starts[rows[i] : rows[i] + 2])[0]
@@ -178,7 +178,7 @@ def _size_at(
     row: int,
     level: int,
 ) -> int:
-    """How many of a sample are left at the modulus that is so much coarser than its own. Seldom takes a look at it."""
+    """Return the size of a sample at a modulus `level` steps coarser. Rarely needs to read the sample."""
     if level < LEVELS and sizes[row, level] < MOST:
         return np.int64(sizes[row, level])
     sketch = words[starts[row] : starts[row + 1]]
@@ -191,7 +191,7 @@ def _size_at(
 
 @njit(nogil=True, cache=True)
 def _common(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
-    """How many two samples share. No branch: which one is next cannot be predicted."""
+    """Return the number of shingles that two samples share. Without branches, as they would be mispredicted."""
     shared = 0
     i = 0
     j = 0

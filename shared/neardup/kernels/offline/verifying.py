@@ -1,4 +1,4 @@
-"""What sketches say of many pairs of documents at once."""
+"""Comparison of the sketches of many pairs of documents."""
 
 import numpy as np
 from numba import njit
@@ -43,7 +43,7 @@ def likenesses(
 def resemblances(
     a: NDArray[np.uint32], b: NDArray[np.uint32], words: NDArray[np.uint64], starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Of each pair, without containment."""
+    """Return the resemblance of each pair, without containment."""
     found = np.empty(a.size)
     for i in range(a.size):
         one = words[starts[a[i]] : starts[np.int64(a[i]) + 1]]

@@ -32,13 +32,13 @@ def pack(exponent: int, mips: NDArray[np.uint32], sample: NDArray[np.uint64]) ->
 
 @njit(nogil=True, cache=True)
 def mips_length(packed: NDArray[np.uint64]) -> int:
-    """Of the MIPs vector of a sketch."""
+    """Return the length of the MIPs vector of a sketch."""
     return np.int64(packed[0] >> np.uint64(8) & np.uint64(0xFFFF))
 
 
 @njit(nogil=True, cache=True)
 def equal_bytes(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
-    """How many MIPs bytes agree. Both must have MIPs vectors of one length."""
+    """Return the number of equal MIPs bytes. Both sketches must have MIPs vectors of the same length."""
     m = mips_length(a)
     words = (m + _BYTES - 1) // _BYTES
     equal = m
@@ -52,7 +52,7 @@ def equal_bytes(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
 
 @njit(nogil=True, cache=True)
 def resemblance(equal: int, m: int) -> float:
-    """What so many equal bytes of m say of the documents, after what agrees by chance is taken back."""
+    """Estimate resemblance from the number of equal bytes among m, corrected for bytes that are equal by chance."""
     return max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE))
 
 

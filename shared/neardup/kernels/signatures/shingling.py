@@ -119,7 +119,7 @@ def counted(hashes: NDArray[np.uint64], salt: np.uint64) -> tuple[NDArray[np.uin
 
 @njit(nogil=True, cache=True)
 def places(sorted_keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Where each hash stands among the sorted keys, -1 if it does not."""
+    """Return the position of each hash among the sorted keys, or -1."""
     out = np.empty(hashes.size, dtype=np.int64)
     for i in range(hashes.size):
         low = 0
@@ -164,7 +164,7 @@ def marks(table: NDArray[np.uint64], bits: int, hashes: NDArray[np.uint64]) -> N
 
 @njit(nogil=True, cache=True)
 def common(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
-    """How many values two sorted arrays without repeats share."""
+    """Return the number of values that two sorted arrays without repeats share."""
     i = 0
     j = 0
     count = 0

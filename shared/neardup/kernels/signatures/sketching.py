@@ -113,7 +113,7 @@ def groups(values: NDArray[np.uint32], k: int, s: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def equal_places(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> int:
-    """In how many places two vectors agree."""
+    """Return the number of places in which two vectors agree."""
     count = 0
     for i in range(a.size):
         count += a[i] == b[i]

@@ -1,4 +1,4 @@
-"""From UTF-8 text to canonical tokens, in one pass over the bytes.
+"""Tokenization of UTF-8 text into canonical tokens, in one pass over the bytes.
 
 Every character is replaced by its case-folded compatibility decomposition (the frozen table), combining marks are
 put in canonical order, and the result is cut: runs of word characters are tokens; runs of characters of a script
@@ -24,7 +24,7 @@ MARK = 3
 IGNORABLE = 4
 
 LOOKBACK = 30
-"""How many marks a mark may move past: Unicode's own bound (UAX 15, stream-safe text); keeps hostile text linear."""
+"""Maximum number of marks that a mark moves past: Unicode's bound (UAX 15, stream-safe text). Keeps time linear."""
 
 MAX_NGRAM = 8
 

@@ -1,4 +1,4 @@
-"""How much msgpack holds, before anything is made of it: an item is an object, of many times its bytes."""
+"""Size of a msgpack message in items, before it is decoded. A decoded item takes many times its encoded bytes."""
 
 import numpy as np
 from numba import njit
@@ -18,7 +18,7 @@ _OTHER_BYTES = np.array(
 
 @njit(nogil=True, cache=True)
 def announced_items(data: NDArray[np.uint8]) -> int:
-    """How many items lists and maps say that they have, those inside others included; an entry of a map is two.
+    """Return the number of items that the headers of lists and maps announce, nested ones included. A map entry is two.
 
     What they say, not what is there: a decoder makes room before it looks. Text, bytes and extensions are passed over.
     Ends with the data, or where it is no msgpack.
