@@ -20,6 +20,7 @@ from neardup.messages.document_columns import DocumentColumns
 from neardup.messages.settled import Batch
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.signatures.checksums import CHECKSUM_BYTES
+from tests.support.corpus_files import write_file
 
 M: Final = 128
 SIGNATURE: Final = "made"
@@ -89,7 +90,7 @@ def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
             words=np.diff(made.starts[first : last + 1]),
             note=[None] * rows.size,
         )
-        corpus.write(CorpusFile(0, number, number), [Batch(signature, documents, [None] * rows.size)])
+        write_file(corpus, CorpusFile(0, number, number), [Batch(signature, documents, [None] * rows.size)])
 
 
 def _groups(rng: np.random.Generator, count: int) -> NDArray[np.int64]:

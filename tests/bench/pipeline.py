@@ -120,14 +120,14 @@ async def _embedded(settings: Settings, pages: list[Page]) -> float:
         told += 1
 
     with tempfile.TemporaryDirectory() as directory:
-        async with Embedded(Path(directory), settings, told=count) as stream:
+        async with Embedded(Path(directory), settings, on_verdict=count) as stream:
             await stream.feed(pages[:WARM])
             await _quiet([os.getpid()])
-            await stream.rest()
+            await stream.drain()
             started = time.perf_counter()
             for start in range(WARM, len(pages), 500):
                 await stream.feed(pages[start : start + 500])
-            await stream.rest()
+            await stream.drain()
             rate = (len(pages) - WARM) / (time.perf_counter() - started)
             await stream.finish()
     assert told >= len(pages), f"expected {len(pages)} verdicts, got {told}"

@@ -41,12 +41,12 @@ async def run(
     """Feed pages; optionally save or crash after some of them. What was told."""
     told: list[Verdict] = []
     try:
-        async with Embedded(state, settings, told=lambda value: told.append(read_verdict(value))) as stream:
+        async with Embedded(state, settings, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
             for number, page in enumerate(pages):
                 if number == save_at:
                     await stream.save({"taken": number})
                 if number == crash_at:
-                    await stream.rest()
+                    await stream.drain()
                     raise Crash
                 await stream.feed([page])
             await stream.finish({"taken": len(pages)})
@@ -113,17 +113,17 @@ async def test_a_crash_in_the_middle_of_a_save_loses_nothing(
 
 async def test_notes_come_back(tmp_path: Path) -> None:
     await run(tmp_path, PAGES[:5], save_at=3, crash_at=4)
-    stream = Embedded(tmp_path, SETTINGS, told=lambda value: None)
+    stream = Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None)
     async with stream:
-        assert (stream.fed, stream.progress.notes, stream.progress.clean) == (3, {"taken": 3}, False)
+        assert (stream.page_count, stream.progress.notes, stream.progress.clean) == (3, {"taken": 3}, False)
 
 
 async def test_an_order_to_forget_stands_between_the_pages_before_and_after_it(tmp_path: Path) -> None:
     told: list[Verdict] = []
     page = next(page for page in PAGES if page.html is not None)
-    async with Embedded(tmp_path, SETTINGS, told=lambda value: told.append(read_verdict(value))) as stream:
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
         await stream.feed([page, page])
-        await stream.order(Forget(page.url))
+        await stream.send_order(Forget(page.url))
         await stream.feed([page, page])
         await stream.finish()
     assert kinds(told) == [Kind.UNIQUE, Kind.DUPLICATE, Kind.UNIQUE, Kind.DUPLICATE]

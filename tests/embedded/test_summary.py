@@ -1,22 +1,20 @@
-from typing import Any
-
-from neardup.embedded.summary import Tally
+from neardup.embedded.summary import Tally, VerdictFields
 
 
-def verdict(number: int, kind: str, relation: str | None = None) -> dict[str, Any]:
+def verdict(number: int, kind: str, relation: str | None = None) -> VerdictFields:
     return {"document": f"0:{number}", "verdict": kind, "relation": relation}
 
 
 def test_the_last_verdict_on_a_page_counts() -> None:
     tally = Tally(first=100)
     for number, size in enumerate((1000, 200, 30, 4)):
-        tally.fed(f"https://{'ab'[number % 2]}.example/{number}", size)
-    tally.told(verdict(100, "unique"))
-    tally.told(verdict(101, "unique"))
-    tally.told(verdict(101, "duplicate", "near"))
-    tally.told(verdict(102, "skipped"))
-    tally.told(verdict(103, "duplicate", "identical"))
-    tally.told(verdict(7, "duplicate", "near"))  # of an earlier run
+        tally.add_page(f"https://{'ab'[number % 2]}.example/{number}", size)
+    tally.add_verdict(verdict(100, "unique"))
+    tally.add_verdict(verdict(101, "unique"))
+    tally.add_verdict(verdict(101, "duplicate", "near"))
+    tally.add_verdict(verdict(102, "skipped"))
+    tally.add_verdict(verdict(103, "duplicate", "identical"))
+    tally.add_verdict(verdict(7, "duplicate", "near"))  # of an earlier run
     tally.rejected = 2
     summary = tally.summary()
     assert (summary.pages, summary.bytes, summary.duplicate_bytes) == (4, 1234, 204)
@@ -40,5 +38,5 @@ def test_nothing_at_all_is_a_summary_too() -> None:
 def test_urls_that_are_no_addresses_do_no_harm() -> None:
     tally = Tally(0)
     for url in ("http://[", "no url", "file:///a", "http://[::1]/x"):
-        tally.fed(url, 1)
+        tally.add_page(url, 1)
     assert tally.summary().pages == 4

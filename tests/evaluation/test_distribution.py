@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from neardup.evaluation.distribution import Collected, leading_ones
+from neardup.evaluation.distribution import DistributionCounter, leading_ones
 from neardup.evaluation.distribution_plots import plots
 from neardup.evaluation.spikes import MOST_WORDS, name_of
 from neardup.index.batch.fingerprint_file import write_fingerprints
@@ -26,20 +26,20 @@ def pages() -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def collected() -> Collected:
-    found, signatures = Collected(), Signatures()
+def collected() -> DistributionCounter:
+    found, signatures = DistributionCounter(), Signatures()
     for page in pages():
         found.add_page(Page(page["url"], text=page["text"]), signatures)
     return found
 
 
-def test_spikes_are_named(collected: Collected) -> None:
+def test_spikes_are_named(collected: DistributionCounter) -> None:
     found = collected.distribution()
     assert [(spike.pages, spike.name) for spike in found.spikes] == [(7, "not found"), (5, "log in")]
     assert collected.distribution(spikes=1).spikes == found.spikes[:1]
 
 
-def test_every_page_is_counted(collected: Collected) -> None:
+def test_every_page_is_counted(collected: DistributionCounter) -> None:
     found = collected.distribution()
     assert (found.pages, found.distinct, found.skipped) == (35, 22, {"empty": 3})
     assert found.buckets.sum() == 32
@@ -49,7 +49,7 @@ def test_every_page_is_counted(collected: Collected) -> None:
     assert sum(share for _, share, _ in found.shares()) == pytest.approx(1)
 
 
-def test_weights_lie_around_zero(collected: Collected) -> None:
+def test_weights_lie_around_zero(collected: DistributionCounter) -> None:
     weights = collected.distribution().weights
     assert weights[:40].sum() == pytest.approx(weights[40:].sum(), rel=0.3)
 
@@ -61,7 +61,7 @@ def test_leading_ones_by_hand() -> None:
 
 
 def test_random_fingerprints_look_random() -> None:
-    found = Collected()
+    found = DistributionCounter()
     found.add_fingerprints(np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64))
     spread = found.distribution()
     assert np.abs(spread.leading - spread.random_leading).sum() < 0.05 * 20_000

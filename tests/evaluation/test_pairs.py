@@ -3,16 +3,23 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from neardup.errors import InvalidPair
-from neardup.evaluation.pairs import groups_of, looks_like_markup, pair_from, read_pairs
+from neardup.evaluation.pairs import Pair, groups_of, looks_like_markup, pair_from, read_pairs
 from tests.evaluation.made import lines, write
 
 
+def parsed(fields: dict[str, Any]) -> Pair:
+    pair = pair_from(json.dumps(fields).encode(), "f", 1)
+    assert pair is not None
+    return pair
+
+
 def test_a_string_is_text_unless_it_begins_with_a_tag() -> None:
-    pair = pair_from(json.dumps({"label": 1, "a": "<p>one</p>", "b": "a < b, and <p> is a tag"}).encode(), "f", 1)
+    pair = parsed({"label": 1, "a": "<p>one</p>", "b": "a < b, and <p> is a tag"})
     assert (pair.a.html, pair.a.text) == (b"<p>one</p>", None)
     assert (pair.b.html, pair.b.text) == (None, "a < b, and <p> is a tag")
 
@@ -32,12 +39,12 @@ def test_a_side_may_say_what_it_is_and_where_it_is_from() -> None:
         "label": True, "a": {"text": "<p>", "url": "https://x.example/1"}, "b": {"html": "b"},
         "url_b": "https://x.example/2",
     }  # fmt: skip
-    pair = pair_from(json.dumps(fields).encode(), "f", 1)
+    pair = parsed(fields)
     assert (pair.a.text, pair.b.html, pair.label, pair.same_host) == ("<p>", b"b", True, True)
     fields["url_b"] = "https://y.example/2"
-    assert pair_from(json.dumps(fields).encode(), "f", 1).same_host is False
+    assert parsed(fields).same_host is False
     del fields["url_b"]
-    assert pair_from(json.dumps(fields).encode(), "f", 1).same_host is None
+    assert parsed(fields).same_host is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neardup.evaluation.measures import FAR, Measures, measure
-from neardup.evaluation.methods import Search, found, methods, ruled
+from neardup.evaluation.methods import Search, accepted_by_rule, found_by_search, methods
 from neardup.evaluation.pairs import Pair, read_pairs
 from neardup.evaluation.plots import hits_by_resemblance, plots
 from neardup.evaluation.report import Evaluation, evaluate
@@ -43,7 +43,7 @@ def evaluation(pairs: list[Pair]) -> Evaluation:
 
 def test_the_verdict_is_what_explain_says(pairs: list[Pair], measures: Measures) -> None:
     settings = Settings()
-    said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
+    said = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
     for pair, ours in zip(pairs, said, strict=True):
         ways = [explain(Signatures(), *both).verdict for both in ((pair.a, pair.b), (pair.b, pair.a))]
         assert ours == (Kind.DUPLICATE in ways), pair.id

@@ -17,7 +17,14 @@ from neardup_services.cli import main
 
 def truth(number: int, kind: str = "original", of: int | None = None, duplicate: bool | None = None) -> Truth:
     said = (of is not None) if duplicate is None and kind != "large-edit" else duplicate
-    return Truth(f"https://a.example/{number}", number, f"2026-01-01T00:00:{number:02}Z", kind, of, said)
+    return Truth(
+        url=f"https://a.example/{number}",
+        number=number,
+        fetched_at=f"2026-01-01T00:00:{number:02}Z",
+        kind=kind,
+        duplicate_of=of,
+        duplicate=said,
+    )
 
 
 def verdict(number: int, of: int | None = None, *, revision: int = 0, partitions: int = 1) -> Verdict:
@@ -82,7 +89,7 @@ def test_any_page_of_the_group_will_do() -> None:
 
 
 def test_a_page_that_holds_one_of_the_group_will_do() -> None:
-    archive = Truth("https://a.example/7", 7, "2026-01-01T00:00:07Z", "archive", holds=(0,))
+    archive = Truth(url="https://a.example/7", number=7, fetched_at="2026-01-01T00:00:07Z", kind="archive", holds=(0,))
     truths = [*TRUTHS, archive, truth(8, "ad", 0), truth(9, "ad", 1)]
     result = score([*RIGHT, verdict(7), verdict(8, 7), verdict(9, 7)], truths)
     assert (result.total.found, result.total.wrong_group) == (3, 1)
@@ -117,7 +124,7 @@ def test_nothing_to_score() -> None:
 def test_the_truth_of_another_crawl_is_refused() -> None:
     with pytest.raises(InvalidTruth, match=r"document 0:3: the truth has one of 3 pages, the verdict https://a\.e"):
         score(RIGHT, TRUTHS[:3])
-    other = [Truth("https://b.example/", 0, "", "original"), *TRUTHS[1:]]
+    other = [Truth(url="https://b.example/", number=0, fetched_at="", kind="original"), *TRUTHS[1:]]
     with pytest.raises(InvalidTruth, match="is it the truth of this crawl"):
         score(RIGHT, other)
 
@@ -205,7 +212,12 @@ def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
 def test_same_host_and_cross_host_are_told_apart() -> None:
     def at(host: str, number: int, of: int | None = None) -> Truth:
         return Truth(
-            f"https://{host}.example/{number}", number, "", "ad" if of is not None else "original", of, of is not None
+            url=f"https://{host}.example/{number}",
+            number=number,
+            fetched_at="",
+            kind="ad" if of is not None else "original",
+            duplicate_of=of,
+            duplicate=of is not None,
         )
 
     def said(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from neardup.errors import InvalidPair
 from neardup.evaluation.measures import measure
-from neardup.evaluation.methods import Search, found, ruled
+from neardup.evaluation.methods import Search, accepted_by_rule, found_by_search
 from neardup.evaluation.pairs import Pair, read_pairs
-from neardup.evaluation.tuning import Limits, Space, Tuned, Variant, held_out, tune
+from neardup.evaluation.tuning import Limits, Space, TuningResult, Variant, held_out, tune
 from neardup.matching.rule import Thresholds
 from neardup.settings import FILE_VARIABLE, Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
@@ -45,22 +45,22 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
 
 
 @pytest.fixture(scope="module")
-def tuned(pairs: list[Pair]) -> Tuned:
+def tuned(pairs: list[Pair]) -> TuningResult:
     return tune(pairs, Settings(), Limits(0.9, 60), SMALL)
 
 
-def test_the_search_finds_what_the_defaults_miss(tuned: Tuned) -> None:
+def test_the_search_finds_what_the_defaults_miss(tuned: TuningResult) -> None:
     assert tuned.before.recall.value < 0.3
-    assert tuned.honest.recall.value > 0.7
-    assert sum(each.pairs for each in tuned.by_file.values()) == tuned.honest.pairs
+    assert tuned.cross_validated.recall.value > 0.7
+    assert sum(each.pairs for each in tuned.by_file.values()) == tuned.cross_validated.pairs
     assert tuned.chosen.bands == "32x4"
     assert tuned.chosen.near_resemblance == 0.3
-    assert tuned.agreed["bands"] > 0.9
+    assert tuned.agreement["bands"] > 0.9
 
 
-def test_predictions_are_those_of_an_evaluation(pairs: list[Pair], tuned: Tuned) -> None:
+def test_predictions_are_those_of_an_evaluation(pairs: list[Pair], tuned: TuningResult) -> None:
     measures = measure(pairs, Signatures(SignatureOptions.of(Settings())))
-    said = found(measures, Search.of(Settings())) & ruled(measures, Thresholds.of(Settings()))
+    said = found_by_search(measures, Search.of(Settings())) & accepted_by_rule(measures, Thresholds.of(Settings()))
     assert tuned.before.found == (said & measures.label).sum()
     assert tuned.before.false_alarms == (said & ~measures.label).sum()
 
@@ -83,7 +83,7 @@ def test_too_few_pairs_are_refused(pairs: list[Pair]) -> None:
         tune(pairs[:12], Settings(), space=SMALL)
 
 
-def test_pairs_that_were_tuned_on_test_nothing(pairs: list[Pair], tuned: Tuned) -> None:
+def test_pairs_that_were_tuned_on_test_nothing(pairs: list[Pair], tuned: TuningResult) -> None:
     assert held_out(pairs[:14], pairs[14:], replace(Settings(), **tuned.chosen._asdict())).recall.value > 0.7
     with pytest.raises(InvalidPair, match="would be fitted"):
         held_out(pairs, pairs[5:6], replace(Settings(), **tuned.chosen._asdict()))

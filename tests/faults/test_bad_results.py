@@ -11,8 +11,7 @@ import pytest
 
 from neardup.errors import StateError
 from neardup.offline.options import Options
-from neardup.offline.passes.passing import run_pass
-from neardup.offline.passes.recluster import start_anew
+from neardup.offline.passes.recluster import reset_pass, run_pass
 from neardup.settings import Settings
 from tests.faults.damage import DAMAGES, files_under
 from tests.faults.in_process import Stream
@@ -85,7 +84,7 @@ def test_damaged_results_are_told_or_do_no_harm(
         except StateError as error:
             told += 1
             assert str(results) in str(error), victim  # noqa: PT017
-            start_anew(results)
+            reset_pass(results)
             victim.unlink(missing_ok=True)
             run_pass(str(corpus), results, OPTIONS)
         assert clusters_in(results) == expected, victim

@@ -15,13 +15,14 @@ from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import gathered, recluster
+from neardup.offline.passes.recluster import open_documents, recluster
 from neardup.offline.queries.index_writer import build_index
-from neardup.offline.queries.queries import Place, Queries
+from neardup.offline.queries.queries import PassFiles, Queries
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED
 from neardup.signatures.packed_sketch import pack_sketch
 from neardup.signatures.signature import Signatures
 from neardup.types import Document, DocumentId, Page
+from tests.support.corpus_files import write_file
 
 THRESHOLDS = Thresholds()
 SIGNATURES = Signatures()
@@ -62,11 +63,11 @@ def run_pass(state: Path, documents: Sequence[Document]) -> Queries:
         settled.append(Settled(light, None))
     end = corpus.end(0)
     batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
-    corpus.write(CorpusFile(0, end, end), batches)
+    write_file(corpus, CorpusFile(0, end, end), batches)
     directory = state / "clusters"
     sources = [make_source(name, source_directory(directory, name), OPTIONS) for name in OPTIONS.pair_sources]
     recluster(corpus, directory, OPTIONS, sources)
-    build_index(directory, gathered(directory))
+    build_index(directory, open_documents(directory))
     return queries_in(state)
 
 
@@ -74,5 +75,5 @@ def queries_in(state: Path) -> Queries:
     return Queries(place_in(state), SIGNATURES, THRESHOLDS)
 
 
-def place_in(state: Path) -> Place:
-    return Place.of(state / "clusters", OPTIONS)
+def place_in(state: Path) -> PassFiles:
+    return PassFiles.of(state / "clusters", OPTIONS)

@@ -6,6 +6,7 @@ from pathlib import Path
 from neardup.messages.settled import Batch, Settled, read_batch, write_documents
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.types import Document
+from tests.support.corpus_files import write_file
 
 SIGNATURES = "nd1"
 
@@ -19,7 +20,7 @@ def batches(documents: Sequence[Document | Settled], signature_version: str = SI
 def add(corpus: Corpus, documents: Sequence[Document | Settled], first: int = 0, partition: int = 0) -> CorpusFile:
     """A file with these documents; each takes one offset of the topic."""
     file = CorpusFile(partition, first, first + len(documents) - 1)
-    corpus.write(file, batches(documents))
+    write_file(corpus, file, batches(documents))
     return file
 
 

@@ -15,10 +15,11 @@ from neardup.messages.settled import Settled, read_batch, write_documents
 from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.options import Options
-from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.pair_source import IgnoredKeys, Pairs
 from neardup.offline.passes.recluster import recluster
 from neardup.offline.report.report import Report
 from neardup.types import Document, Relation
+from tests.support.corpus_files import write_file
 from tests.support.documents import shingles
 
 SIGNATURE = "nd1"
@@ -45,11 +46,11 @@ class AllPairs:
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[Pairs, Counted]:
+    ) -> tuple[Pairs, IgnoredKeys]:
         self.calls.append(first_new)
         rows = np.flatnonzero(kept).tolist()
         progress(1, 2)
-        return pairs_of([(a, b) for a, b in combinations(rows, 2) if b >= first_new], self._score), Counted(0, 0)
+        return pairs_of([(a, b) for a, b in combinations(rows, 2) if b >= first_new], self._score), IgnoredKeys(0, 0)
 
 
 def pairs_of(pairs: Iterable[tuple[int, int]], score: Callable[[int, int], float] = lambda a, b: 1.0) -> Pairs:
@@ -88,7 +89,7 @@ def add_file(corpus: Corpus, some: Sequence[Settled]) -> None:
     """The next file of a corpus."""
     first = corpus.end(0)
     file = CorpusFile(0, first, first + max(0, len(some) - 1))
-    corpus.write(file, [read_batch(value) for value in write_documents(some, SIGNATURE)])
+    write_file(corpus, file, [read_batch(value) for value in write_documents(some, SIGNATURE)])
 
 
 def gathered(directory: Path, some: Sequence[Settled]) -> ColumnStore:

@@ -148,6 +148,6 @@ def test_a_worker_that_was_replaced_meanwhile_publishes_nothing(tmp_path: Path) 
     file = CorpusFile(0, 0, 0)
     corpus.prepare(file, batches([document(0, 1)]))
     corpus.discard_prepared(0)
-    with pytest.raises(StateUnavailable, match="another worker has taken over its partition"):
+    with pytest.raises(StateUnavailable, match="another worker has taken over the partition"):
         corpus.publish(file)
     assert corpus.files() == []

@@ -14,9 +14,10 @@ from neardup.matching.match import RELATIONS, Match
 from neardup.messages.settled import Settled
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
-from neardup.offline.corpus.known_ids import KnownIds
+from neardup.offline.corpus.document_ids import DocumentIdSet
 from neardup.types import DocumentId, Relation
 from tests.offline.corpora import SIGNATURES, add, batches, corpus_of
+from tests.support.corpus_files import write_file
 from tests.support.documents import document
 
 MATCH = Match(
@@ -136,7 +137,7 @@ def test_gathering_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
 
 def test_signatures_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", [document(0, 1)])
-    corpus.write(CorpusFile(0, 1, 1), batches([document(1, 2)], "nd2"))
+    write_file(corpus, CorpusFile(0, 1, 1), batches([document(1, 2)], "nd2"))
     with pytest.raises(WrongState, match="expected signatures nd1, got nd2"):
         gather(corpus, tmp_path / "gathered")
 
@@ -160,7 +161,7 @@ def test_an_empty_corpus_is_no_documents(tmp_path: Path) -> None:
 @given(st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8), max_size=8), st.integers(0, 8))
 def test_each_id_is_taken_once(made: list[list[tuple[int, int, int]]], before: int) -> None:
     listed = [np.array(batch, np.int64).reshape(-1, 3) for batch in made]
-    known = KnownIds(np.concatenate([np.empty((0, 3), np.int64), *listed[:before]]))
+    known = DocumentIdSet(np.concatenate([np.empty((0, 3), np.int64), *listed[:before]]))
     seen = {each for batch in made[:before] for each in batch}
     for batch, ids in zip(made[before:], listed[before:], strict=True):
         expected = []
@@ -168,4 +169,4 @@ def test_each_id_is_taken_once(made: list[list[tuple[int, int, int]]], before: i
             if each not in seen:
                 expected.append(place)
             seen.add(each)
-        assert known.take(ids).tolist() == expected
+        assert known.add_new(ids).tolist() == expected

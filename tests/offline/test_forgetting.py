@@ -12,7 +12,7 @@ from neardup.messages.topics import Topics
 from neardup.offline.corpus.columns import gather
 from neardup.offline.corpus.corpus import Corpus, ForgottenFile
 from neardup.offline.options import Options
-from neardup.offline.passes.passing import RESULTS, run_pass
+from neardup.offline.passes.recluster import RESULTS, run_pass
 from neardup.offline.queries.queries import Queries
 from neardup.offline.results.publishing import find_unpublished, set_published, unpublished
 from neardup.types import DocumentId, Relation

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.corpus.columns import ColumnStore
-from neardup.offline.passes.recluster import gathered
+from neardup.offline.passes.recluster import open_documents
 from neardup.offline.queries.index_reader import FILE, Entry, IndexReader
-from neardup.offline.queries.index_writer import build_index, moment_of
+from neardup.offline.queries.index_writer import build_index, fetch_time
 from neardup.types import DocumentId
 from tests.offline.by_hand import run_pass, write_results
 from tests.support.documents import document, utf8
@@ -48,7 +48,7 @@ def indexed(results: Path, rows: list[dict[str, Any]], contained: list[dict[str,
 
 
 def newest(rows: list[dict[str, Any]]) -> list[DocumentId]:
-    ordered = sorted(rows, key=lambda each: (moment_of(each["fetched_at"], each["timestamp"]), id_of(each)))
+    ordered = sorted(rows, key=lambda each: (fetch_time(each["fetched_at"], each["timestamp"]), id_of(each)))
     return [id_of(each) for each in reversed(ordered)]
 
 
@@ -148,7 +148,7 @@ def test_a_limit_keeps_the_newest(tmp_path: Path) -> None:
     ],
 )
 def test_a_document_was_fetched_when_the_crawler_says_so_if_it_says_a_time(said: str | None, moment: int) -> None:
-    assert moment_of(said, 7) == moment
+    assert fetch_time(said, 7) == moment
 
 
 def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) 
         entries = [index.entry(each.id) for each in (first, copy, other)]
     known = [entry for entry in entries if isinstance(entry, Entry)]
     assert [entry.kept for entry in known] == ["0:0", "0:0", "0:2"]
-    documents = gathered(tmp_path / "clusters")
+    documents = open_documents(tmp_path / "clusters")
     assert [documents.document(entry.row) for entry in known] == [first.id, copy.id, other.id]
     assert [documents.document(entry.kept_row) for entry in known] == [first.id, first.id, other.id]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from neardup.errors import NotClustered, StateError, WrongState
 from neardup.offline.layout import source_directory
-from neardup.offline.passes.recluster import gathered, start_anew
+from neardup.offline.passes.recluster import open_documents, reset_pass
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.queries.queries import Queries
 from neardup.sample import sample_crawl
@@ -349,7 +349,7 @@ def test_a_new_pass_is_noticed_by_every_question(tmp_path: Path) -> None:
 
 def test_while_everything_is_gathered_anew_the_error_says_so(tmp_path: Path) -> None:
     asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://a.example/", OTHER, 2)))
-    start_anew(tmp_path / "clusters")
+    reset_pass(tmp_path / "clusters")
     for question in (lambda: asked.similar(page("-", ARTICLE)), asked.changes):
         with pytest.raises(StateError, match="run `neardup recluster`"):
             question()
@@ -372,7 +372,7 @@ def test_rows_that_are_those_of_other_documents_are_a_clear_error(tmp_path: Path
     )
     others = [replace(each, id=each.id._replace(offset=each.id.offset + 5)) for each in documents(page("-", ARTICLE))]
     run_pass(tmp_path / "b", others)
-    place = place_in(tmp_path / "a")._replace(documents=lambda: gathered(tmp_path / "b" / "clusters"))
+    place = place_in(tmp_path / "a")._replace(documents=lambda: open_documents(tmp_path / "b" / "clusters"))
     with pytest.raises(WrongState, match="expected in row"):
         Queries(place, SIGNATURES, THRESHOLDS).history("http://a.example/")
     assert asked.history("http://a.example/") is not None

@@ -17,7 +17,7 @@ from neardup.messages.settled import Settled
 from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.layout import source_directory
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import recluster, start_anew
+from neardup.offline.passes.recluster import recluster, reset_pass
 from neardup.types import Document, Relation
 from tests.offline.made_runs import (
     AllPairs,
@@ -294,7 +294,7 @@ def test_other_options_are_refused_until_it_starts_anew(tmp_path: Path) -> None:
     other = options(thresholds=Thresholds(0.3))
     with pytest.raises(WrongState, match=r"thresholds: expected .*0\.65.*, got .*0\.3.*--full"):
         recluster(corpus, tmp_path / "out", other, [AllPairs()])
-    start_anew(tmp_path / "out")
+    reset_pass(tmp_path / "out")
     assert recluster(corpus, tmp_path / "out", other, [AllPairs()]).new_documents == 4
 
 
@@ -342,7 +342,7 @@ def test_a_revision_is_added_when_something_else_is_said(tmp_path: Path) -> None
     assert said(tmp_path) == {"0:6": (2, "near", "0:5")}
     run(tmp_path, settled([document(1, text)]))
     assert said(tmp_path) == {"0:5": (2, "same-shingles", "0:1"), "0:6": (3, "near", "0:1")}
-    start_anew(tmp_path / "out")
+    reset_pass(tmp_path / "out")
     recluster(Corpus(str(tmp_path / "corpus")), tmp_path / "out", options(), [AllPairs()])
     assert said(tmp_path) == {"0:5": (2, "same-shingles", "0:1"), "0:6": (3, "near", "0:1")}
 

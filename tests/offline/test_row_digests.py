@@ -7,7 +7,7 @@ import pyarrow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.offline.results.row_digests import LastRows, _hashes
+from neardup.offline.results.row_digests import UrlRows, _hashes
 from tests.offline.results import clustered, write_results
 from tests.support import naive
 
@@ -20,10 +20,10 @@ ROWS = st.lists(PLACES, max_size=25, unique_by=lambda place: (place[0], place[3]
 )
 
 
-def last_rows(rows: list[dict[str, Any]]) -> LastRows:
+def last_rows(rows: list[dict[str, Any]]) -> UrlRows:
     with tempfile.TemporaryDirectory() as directory:
         write_results(Path(directory), rows, [])
-        return LastRows.of(Path(directory) / "clusters.parquet")
+        return UrlRows.of(Path(directory) / "clusters.parquet")
 
 
 def by_url(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -47,16 +47,16 @@ def test_files_differ_in_what_their_urls_stand_for(now: list[dict[str, Any]], be
     gone = [place for url, place in before_at.items() if url not in now_at]
     comp, other = last_rows(now), last_rows(before)
     assert sorted(comp.row.tolist()) == sorted(now_at.values())
-    assert comp.not_said_in(other).tolist() == sorted(new)
+    assert comp.changed_from(other).tolist() == sorted(new)
     assert other.missing_in(comp).tolist() == sorted(gone)
 
 
 def test_two_urls_with_half_of_a_digest_in_common_are_two() -> None:
     rows = np.arange(2)
-    both = LastRows(np.array([7, 7], np.uint64), np.array([1, 2], np.uint64), np.array([5, 6], np.uint64), rows)
-    second = LastRows(both.url[1:], both.check[1:], both.said[1:], rows[:1])
+    both = UrlRows(np.array([7, 7], np.uint64), np.array([1, 2], np.uint64), np.array([5, 6], np.uint64), rows)
+    second = UrlRows(both.url[1:], both.check[1:], both.content[1:], rows[:1])
     assert second.missing_in(both).size == 0
-    assert second.not_said_in(both).size == 0
+    assert second.changed_from(both).size == 0
     assert both.missing_in(second).tolist() == [0]
 
 

@@ -15,7 +15,7 @@ from neardup.offline.corpus.corpus import Corpus, CorpusFile
 from neardup.offline.layout import source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.recluster import gathered, recluster
+from neardup.offline.passes.recluster import open_documents, recluster
 from neardup.offline.report.report import Report
 from neardup.sample.crawl import sample_crawl
 from neardup.sample.truth import Truth
@@ -26,6 +26,7 @@ from neardup.types import Document, DocumentId
 from tests.offline.made_runs import rows_in
 from tests.support import naive
 from tests.support.agreement import agreement
+from tests.support.corpus_files import write_file
 
 PAGES = 2000
 MARGIN = 0.15
@@ -73,7 +74,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
     corpus = Corpus(str(directory / "corpus"))
     settled = [Settled(document, None) for document in crawl().documents]
     batches = [read_batch(value) for value in write_documents(settled, crawl().signature_version)]
-    corpus.write(CorpusFile(0, 0, len(batches) - 1), batches)
+    write_file(corpus, CorpusFile(0, 0, len(batches) - 1), batches)
     out, options = directory / "out", Options(signature_version=crawl().signature_version)
     sources = [make_source(name, source_directory(out, name), options) for name in options.pair_sources]
     return directory, recluster(corpus, out, options, sources)
@@ -103,7 +104,7 @@ def test_clusters_are_those_of_the_full_sets_where_the_estimate_cannot_matter(do
     """It cannot where no pair that edges connect is within a margin of the threshold, and no document has to choose
     between clusters that it resembles nearly equally."""
     directory, _ = done
-    kept = np.flatnonzero(find_copies(gathered(directory / "out")).comparable).tolist()
+    kept = np.flatnonzero(find_copies(open_documents(directory / "out")).comparable).tolist()
     threshold = Options(signature_version="").thresholds.resemblance
     like = exact_resemblances(kept)
     edges = list(zip(*np.nonzero(np.triu(like >= threshold - MARGIN, 1)), strict=True))

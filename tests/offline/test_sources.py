@@ -20,7 +20,7 @@ from neardup.kernels.offline.postings import expand
 from neardup.kernels.signatures import comparing
 from neardup.offline.options import Options
 from neardup.offline.pairs import counted_runs, postings, shared_keys
-from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.pair_source import IgnoredKeys, Pairs
 from neardup.offline.pairs.postings import Postings
 from neardup.offline.pairs.sources import MARGIN, KeySource, ShingleSource, make_source
 from neardup.settings import PAIR_SOURCES
@@ -90,7 +90,7 @@ def assert_found(
                 pairs, ignored = source.pairs(documents, np.array(kept[:end], bool), first_new, lambda done, of: None)
                 scores, common = expected(end, first_new)
                 assert found_in(pairs) == {pair: np.float32(score) for pair, score in scores.items()}
-                assert ignored == Counted(*common)
+                assert ignored == IgnoredKeys(*common)
             first_new = end
 
 

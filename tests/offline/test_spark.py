@@ -26,7 +26,7 @@ from neardup.offline.corpus.corpus import Corpus, CorpusFile, ForgottenFile
 from neardup.offline.layout import WORK, source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.sources import make_source
-from neardup.offline.passes.lock import alone
+from neardup.offline.passes.lock import exclusive_pass
 from neardup.offline.passes.recluster import recluster
 from neardup.offline.report.report import Report
 from neardup.offline.spark.components import components
@@ -38,6 +38,7 @@ from neardup.signatures.packed_sketch import pack_sketch
 from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Document, DocumentId, Relation
 from tests.offline.made_runs import RESULTS, match_of, settled
+from tests.support.corpus_files import write_file
 from tests.support.documents import document, shingles
 
 pytestmark = [
@@ -69,7 +70,7 @@ def write_corpus(root: Path, *files: Sequence[Settled], version: str) -> None:
     for some in files:
         first = corpus.end(0)
         batches = [read_batch(value) for value in write_documents(some, version)]
-        corpus.write(CorpusFile(0, first, first + len(some)), batches)
+        write_file(corpus, CorpusFile(0, first, first + len(some)), batches)
 
 
 def crawled(pages: int, signatures: Signatures) -> list[Settled]:
@@ -232,7 +233,7 @@ def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> No
 
 def test_two_passes_at_a_time_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", settled([document(0, 1)]), version="nd1")
-    with alone(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass here"):
+    with exclusive_pass(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass here"):
         recluster_spark(str(tmp_path / "corpus"), tmp_path / "out", Options(signature_version="nd1"), MASTER)
 
 

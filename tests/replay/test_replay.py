@@ -15,7 +15,7 @@ from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.replay.differences import differences
 from neardup.replay.outcome import NOT_SETTLED, Outcome
-from neardup.replay.replaying import Replayed, replay_pages, replay_sketches
+from neardup.replay.replaying import ReplayResult, replay_pages, replay_sketches
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from neardup.types import Page
@@ -42,16 +42,16 @@ def corpus(state: Path, tmp_path: Path) -> ColumnStore:
 
 def fresh(settings: Settings) -> Outcome:
     """What a run from nothing decides, by number of page."""
-    outcome = Outcome.of_nothing(len(PAGES))
+    outcome = Outcome.empty(len(PAGES))
     with Deduplicator(settings=settings) as known:
-        outcome.note(known.add_all(PAGES))
+        outcome.record(known.add_all(PAGES))
     return outcome
 
 
-def by_document(replayed: Replayed) -> Outcome:
+def by_document(replayed: ReplayResult) -> Outcome:
     """The replayed outcome, by number of page instead of the place among settled documents."""
     numbers = np.array([int(page.document.split(":")[1]) for page in replayed.pages])
-    found, now = Outcome.of_nothing(len(PAGES)), replayed.now
+    found, now = Outcome.empty(len(PAGES)), replayed.now
     found.relation[numbers] = now.relation
     found.match[numbers] = np.where(now.match >= 0, numbers[now.match], now.match)
     return found
@@ -60,7 +60,7 @@ def by_document(replayed: Replayed) -> Outcome:
 def test_the_same_settings_decide_nothing_otherwise(corpus: ColumnStore, tmp_path: Path) -> None:
     replayed = replay_sketches(corpus, SETTINGS, tmp_path / "stages")
     found = differences(replayed.was, replayed.now)
-    assert (found.count, found.told_otherwise, found.was) == (0, {}, found.now)
+    assert (found.count, found.still_duplicates, found.was) == (0, {}, found.now)
     assert found.pages == len(corpus) > 350
     assert found.now["near"] > 20
 

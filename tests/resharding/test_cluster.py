@@ -57,7 +57,7 @@ async def reshard(settings: Settings, scratch: Path, *, crash_at: str = "nowhere
             raise Crash
 
     async with KafkaLog(settings) as log, KafkaPartitions(settings) as partitions:
-        await ClusterResharding(resharding, log, partitions, scratch, told=told).run()
+        await ClusterResharding(resharding, log, partitions, scratch, on_step=told).run()
     return resharding.new.settings
 
 

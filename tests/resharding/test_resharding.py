@@ -25,7 +25,7 @@ HALF = len(PAGES) // 2
 
 async def verdicts(state: Path, settings: Settings, pages: Sequence[Page]) -> list[Verdict]:
     told: list[Verdict] = []
-    async with Embedded(state, settings, told=lambda value: told.append(read_verdict(value))) as stream:
+    async with Embedded(state, settings, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
         await stream.feed(pages)
         await stream.finish()
     return told
@@ -109,7 +109,7 @@ async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_was_cut_off_is_to_be_finished_first(tmp_path: Path) -> None:
-    async with Embedded(tmp_path, SETTINGS, told=lambda value: None) as stream:
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
         await stream.feed(PAGES[:5])
         with pytest.raises(WrongState, match="got one that was cut off or still runs"):
             plan_resharding(tmp_path, SETTINGS)
@@ -124,7 +124,7 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wishes", "said"),
-    [({"slice_bits": 0}, "got what there is"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
+    [({"slice_bits": 0}, "got the present one"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
 )
 def test_a_resharding_that_cannot_be_is_refused(wishes: dict[str, int], said: str) -> None:
     with pytest.raises(SettingsError, match=said):

@@ -11,7 +11,7 @@ from neardup.sample import Sampled, sample_crawl
 from neardup.sample.changes import CHANGES
 from neardup.sample.hosts import HOSTS, PAGES_A_HOST, Hosts
 from neardup.sample.languages import LANGUAGES
-from neardup.sample.truth import judged
+from neardup.sample.truth import is_duplicate
 from neardup.signatures.shingles import containment, resemblance, shingles_of
 from neardup.signatures.signature import Signatures
 from neardup.text.extraction import Limits, read_text
@@ -175,4 +175,4 @@ def test_the_pool_of_earlier_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("value", "expected"), [(1.0, True), (0.86, True), (0.8, None), (0.51, None), (0.5, False)])
 def test_the_border_is_wide(value: float, expected: bool | None) -> None:
-    assert judged(value) is expected
+    assert is_duplicate(value) is expected

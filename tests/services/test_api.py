@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from neardup.errors import OverLimit
-from neardup.offline.queries.answers import Lookup, SimilarTo
+from neardup.offline.queries.answers import Lookup, SimilarDocuments
 from neardup.offline.queries.changes import ChangeSummary
 from neardup.offline.queries.queries import Queries
 from neardup.types import Page
@@ -174,7 +174,7 @@ async def test_a_page_over_the_limits_of_reading_is_refused() -> None:
         def __init__(self) -> None:
             pass
 
-        def similar(self, page: Page, limit: int = 1) -> SimilarTo:
+        def similar(self, page: Page, limit: int = 1) -> SimilarDocuments:
             raise OverLimit("expected at most 10 tokens, the page has more")
 
     given = {"data": html(STORY), "headers": {"Content-Type": "text/html"}}

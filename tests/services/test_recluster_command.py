@@ -17,6 +17,7 @@ from neardup.types import Page
 from neardup_services.cli import main
 from tests.offline.by_hand import SIGNATURES, document_of
 from tests.services.workers import BIN
+from tests.support.corpus_files import write_file
 from tests.support.documents import text_of
 
 
@@ -33,7 +34,7 @@ def write_day(corpus: Corpus, day: int, pages: int = 60) -> None:
     documents = [document_of(number, page_of(number, number // 4, 5 * (number % 4))) for number in numbers]
     settled = [Settled(document, None) for document in documents]
     batches = [read_batch(value) for value in write_documents(settled, SIGNATURES.version)]
-    corpus.write(CorpusFile(0, day, day), batches)
+    write_file(corpus, CorpusFile(0, day, day), batches)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from neardup import metrics
 from neardup.deployment.deployment import corpus_address
 from neardup.log import Output
 from neardup.offline.corpus.corpus import Corpus
-from neardup.offline.passes.passing import RESULTS
+from neardup.offline.passes.recluster import RESULTS
 from neardup.offline.queries.index_reader import FILE
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.offline.passes.passing import RESULTS
+from neardup.offline.passes.recluster import RESULTS
 from neardup.offline.queries.queries import Queries
 from neardup.settings import Settings
 from neardup.util.formatting import printable

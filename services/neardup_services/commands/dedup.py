@@ -137,7 +137,7 @@ class DedupRun:
         self._again = again
         self._stop = asyncio.Event()
         self._taken: dict[str, int] = {}
-        self._stream = Embedded(state, settings, told=self._told, rejected=self._rejected)
+        self._stream = Embedded(state, settings, on_verdict=self._told, on_dead_letter=self._rejected)
 
     async def run(self) -> bool:
         """Whether it was interrupted."""
@@ -145,7 +145,7 @@ class DedupRun:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
         async with self._stream:
-            self.tally = Tally(self._stream.fed)
+            self.tally = Tally(self._stream.page_count)
             sources = self._in_order()
             self._outputs.start()
             sizes = [source.bytes_total for source in sources]
@@ -192,19 +192,19 @@ class DedupRun:
                 self._reject({"source": item.source, "number": item.number, "reason": item.rejected})
             else:
                 pages.append(item.page)
-                self.tally.fed(item.page.url, len(item.page.content))
+                self.tally.add_page(item.page.url, len(item.page.content))
         if pages:
             await self._stream.feed(pages)
         self._taken[_key(source)] = chunk[-1].number
 
     async def _note_outputs(self) -> None:
         """Write every verdict that a save covers to disk before it."""
-        await self._stream.rest()
+        await self._stream.drain()
         self._outputs.note()
 
     def _told(self, value: bytes) -> None:
         self._verdicts.write(value)
-        self.tally.told(orjson.loads(value))
+        self.tally.add_verdict(orjson.loads(value))
 
     def _rejected(self, value: bytes) -> None:
         letter = dead_letters.decode(value)
@@ -220,7 +220,7 @@ class DedupRun:
 
     def _show(self, task: Any, sources: list[Source]) -> None:
         seconds = time.monotonic() - self.started
-        pages = self._stream.fed - self._stream.progress.pages
+        pages = self._stream.page_count - self._stream.progress.pages
         read = sum(source.bytes_read for source in sources)
         self._progress.update(task, completed=read, pages=pages, rate=f"{pages / seconds:,.0f}/s")
 

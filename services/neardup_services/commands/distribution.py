@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from neardup.evaluation.distribution import BUCKET_BITS, Collected, Distribution
+from neardup.evaluation.distribution import BUCKET_BITS, Distribution, DistributionCounter
 from neardup.evaluation.distribution_plots import plots
 from neardup.index.batch.fingerprint_file import is_fingerprint_file, read_fingerprints
 from neardup.inputs import open_input
@@ -47,9 +47,9 @@ def distribution(inputs: tuple[str, ...], url_prefix: str, spikes: int, plot: Pa
         _print(found, unusable)
 
 
-def _collect(inputs: tuple[str, ...], url_prefix: str) -> tuple[Collected, int]:
+def _collect(inputs: tuple[str, ...], url_prefix: str) -> tuple[DistributionCounter, int]:
     signatures = Signatures(SignatureOptions.of(Settings.load()), everything=False)
-    collected, unusable = Collected(), 0
+    collected, unusable = DistributionCounter(), 0
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
         for name in inputs:

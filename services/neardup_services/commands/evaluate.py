@@ -14,7 +14,7 @@ from neardup.evaluation.pairs import read_pairs
 from neardup.evaluation.plots import plots
 from neardup.evaluation.preset_costs import preset_costs
 from neardup.evaluation.psm_recall import psm_recall
-from neardup.evaluation.report import Alone, Evaluation
+from neardup.evaluation.report import Evaluation, MethodQuality
 from neardup.evaluation.report import evaluate as evaluate_pairs
 from neardup.evaluation.strata import BY_FILE
 from neardup.sample import sample_crawl
@@ -135,7 +135,7 @@ def _shown(figure: Figure) -> str:
     return f"{figure.value:.3f} ({figure.low:.2f} to {figure.high:.2f})"
 
 
-def _curve(alone: Alone) -> Table:
+def _curve(alone: MethodQuality) -> Table:
     table = Table(title=alone.name, title_justify="left", box=None, pad_edge=False)
     for head in (alone.threshold, "precision", "recall", "F1"):
         table.add_column(head, justify="right")

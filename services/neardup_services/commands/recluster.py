@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from neardup.deployment.deployment import corpus_address
 from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.options import Options
-from neardup.offline.passes.passing import RESULTS, run_pass
-from neardup.offline.passes.recluster import start_anew
+from neardup.offline.passes.recluster import RESULTS, reset_pass, run_pass
 from neardup.offline.report.report import Report
 from neardup.offline.report.text import as_json, html, text
 from neardup.settings import PAIR_SOURCES, Settings
@@ -66,7 +65,7 @@ def recluster(
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if full:
-            start_anew(out)
+            reset_pass(out)
         if engine == "spark":
             report = _on_spark(address, out, options, master)
         else:

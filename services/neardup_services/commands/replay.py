@@ -18,7 +18,7 @@ from neardup.offline.corpus.columns import gather
 from neardup.offline.corpus.corpus import Corpus
 from neardup.replay.differences import Differences, differences
 from neardup.replay.labelling import pages_by_number, pairs_to_label
-from neardup.replay.replaying import Replayed, replay_pages, replay_sketches
+from neardup.replay.replaying import ReplayResult, replay_pages, replay_sketches
 from neardup.settings import Settings
 from neardup.types import Page, PageRef
 from neardup_services.commands.preset import preset_option
@@ -91,7 +91,7 @@ def replay(
         _print(found, replayed.pages, examples)
 
 
-def _write(out: Path, found: Differences, replayed: Replayed, pages: Iterator[Page] | None) -> None:
+def _write(out: Path, found: Differences, replayed: ReplayResult, pages: Iterator[Page] | None) -> None:
     wanted = [each for some in found.found.values() for each in some]
     numbers = {number for each in wanted for number in (each.page, each.other) if number is not None}
     texts = {} if pages is None else pages_by_number(pages, numbers)
@@ -108,7 +108,7 @@ def _print(found: Differences, pages: Sequence[PageRef], examples: int) -> None:
     console.print(f"{found.pages:,} pages, {found.count:,} would be decided otherwise")
     for name, counts in (("was", found.was), ("now", found.now)):
         console.print(f"{name}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
-    moved = sum(found.told_otherwise.values())
+    moved = sum(found.still_duplicates.values())
     if moved:
         console.print(f"{moved:,} stay duplicates, of another page or in another way")
     for (was, now), some in found.found.items():

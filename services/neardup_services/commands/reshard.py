@@ -46,7 +46,7 @@ def reshard(
         resharding = plan_resharding(state, settings, slice_bits=slice_bits, band_slice_bits=band_slice_bits)
         click.echo(_about(resharding))
         if not dry_run:
-            reshard_state(state, resharding, told=click.echo)
+            reshard_state(state, resharding, on_step=click.echo)
     else:
         resharding = Resharding.of(settings, slice_bits=slice_bits, band_slice_bits=band_slice_bits, owners=owners)
         click.echo(_about(resharding))
@@ -64,7 +64,7 @@ def reshard(
 async def _on_cluster(resharding: Resharding, scratch: Path, dry_run: bool) -> None:
     settings = resharding.old.settings
     async with KafkaLog(settings) as log, KafkaPartitions(settings) as partitions:
-        work = ClusterResharding(resharding, log, partitions, scratch, told=click.echo)
+        work = ClusterResharding(resharding, log, partitions, scratch, on_step=click.echo)
         if dry_run:
             await work.check()
         else:

@@ -59,27 +59,29 @@ def tune(
     tested = held_out(known, others, replace(settings, **values), seed=seed) if others else None
     if out is not None:
         try:
-            out.write_text(_toml(tuned.honest, values))
+            out.write_text(_toml(tuned.cross_validated, values))
         except OSError as error:
             raise click.ClickException(f"{out}: cannot write: {error.strerror}") from error
     if as_json:
-        body = {"settings": values, "probes": tuned.probes, "tried": tuned.tried, "agreed": tuned.agreed}
-        figures = {"search": tuned.honest, "before": tuned.before} | ({} if tested is None else {"test": tested})
+        body = {"settings": values, "probes": tuned.probes, "tried": tuned.tried, "agreed": tuned.agreement}
+        figures = {"search": tuned.cross_validated, "before": tuned.before} | (
+            {} if tested is None else {"test": tested}
+        )
         by_file = {name: each.as_dict() for name, each in tuned.by_file.items()}
         click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()} | {"by_file": by_file}))
         return
     click.echo(f"{tuned.tried:,} settings tried; chosen, with the share of folds that agreed:")
     for name, value in values.items():
-        click.echo(f"  {name} = {_written(value)}  ({tuned.agreed[name]:.0%})")
+        click.echo(f"  {name} = {_written(value)}  ({tuned.agreement[name]:.0%})")
     click.echo(f"  {tuned.probes} probes a page")
     click.echo(_line("settings as they were, on these pairs", tuned.before))
-    click.echo(_line("what the search chooses, on pairs it has not seen", tuned.honest))
+    click.echo(_line("what the search chooses, on pairs it has not seen", tuned.cross_validated))
     if len(tuned.by_file) > 1:
         for name, each in tuned.by_file.items():
             click.echo(_line(f"  of these in {name}", each))
     if tested is not None:
         click.echo(_line("the settings chosen, on the pairs of --test", tested))
-    if tuned.honest.f1.value <= tuned.before.f1.value:
+    if tuned.cross_validated.f1.value <= tuned.before.f1.value:
         click.echo("the search finds nothing that is better on pairs it has not seen: keep the settings as they were")
     if out is not None:
         click.echo(f"{FILE_VARIABLE}={out} uses them")

@@ -10,7 +10,7 @@ from neardup.errors import CorruptState, InputError
 from neardup.index import snapshot
 from neardup.index.plan.plan import Plan
 from neardup.offline.corpus.corpus import Corpus
-from neardup.offline.passes.passing import RESULTS
+from neardup.offline.passes.recluster import RESULTS
 from neardup.offline.report.files import REPORT
 from neardup.stream.aggregator.directory import documents_in
 

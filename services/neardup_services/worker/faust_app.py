@@ -18,7 +18,7 @@ from mode import Service
 from neardup.deployment.deployment import make_runner
 from neardup.log import Log
 from neardup.log.kafka import KafkaLog
-from neardup.offline.passes.passing import RESULTS
+from neardup.offline.passes.recluster import RESULTS
 from neardup.offline.queries.queries import Queries
 from neardup.runtime.runner import Runner
 from neardup.runtime.stage import using_state

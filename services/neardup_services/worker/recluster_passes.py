@@ -25,7 +25,7 @@ from neardup.errors import NeardupError
 from neardup.log import Output
 from neardup.messages.topics import Topics
 from neardup.offline.options import Options
-from neardup.offline.passes.passing import RESULTS, run_pass
+from neardup.offline.passes.recluster import RESULTS, run_pass
 from neardup.offline.report.report import Report
 from neardup.offline.results.publishing import find_unpublished, set_published, unpublished
 from neardup.runtime.child_process import belong_to, without_signals

@@ -18,13 +18,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from neardup.offline.passes.passing import run_pass
+
 from neardup.deployment.deployment import SERVICES, Deployment
 from neardup.embedded.embedded import Embedded
 from neardup.kernels import cache
 from neardup.log import Partition, PlainRecord
 from neardup.messages.pages import write_page
 from neardup.offline.options import Options
-from neardup.offline.passes.passing import run_pass
 from neardup.sample.crawl import sample_crawl
 from neardup.settings import Settings
 from neardup.types import Page
@@ -82,10 +83,10 @@ async def ensure_loaded(settings: Settings, progress: Progress) -> None:
 async def _run_everything(settings: Settings, scratch: Path, progress: Progress) -> None:
     pages = [each.page for each in sample_crawl(_PAGES)]
     progress("stream")
-    async with Embedded(scratch / "state", settings, told=lambda verdict: None) as stream:
+    async with Embedded(scratch / "state", settings, on_verdict=lambda verdict: None) as stream:
         # Stages call other kernels for a single page than for many.
         await stream.feed(pages[:1])
-        await stream.rest()
+        await stream.drain()
         await stream.feed(pages[1:])
         await stream.finish()
     progress("canaries")

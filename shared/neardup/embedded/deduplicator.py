@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from neardup.embedded.embedded import Embedded
 from neardup.errors import InvalidPage
@@ -51,7 +51,7 @@ class Deduplicator:
 
     def add_all(self, pages: Sequence[Page]) -> list[Verdict]:
         """The same for many at once, in order: much faster than one by one."""
-        first = self._stream.fed
+        first = self._stream.page_count
         self._wait(self._feed(pages))
         verdicts, letters = self._verdicts, self._letters
         self._verdicts, self._letters = {}, []
@@ -62,11 +62,11 @@ class Deduplicator:
 
     def forget(self, url: str) -> None:
         """Forget every page of a url: later ones are not compared with it, and an offline pass leaves it out."""
-        self._wait(self._stream.order(Forget(url)))
+        self._wait(self._stream.send_order(Forget(url)))
 
     def expire(self, before: int) -> None:
         """Forget every page that was added before this time, in milliseconds since 1970."""
-        self._wait(self._stream.order(Expire(before)))
+        self._wait(self._stream.send_order(Expire(before)))
 
     def save(self) -> None:
         """Make everything added so far durable."""
@@ -87,12 +87,12 @@ class Deduplicator:
         self.close()
 
     async def _open(self, directory: Path, settings: Settings) -> Embedded:
-        stream = Embedded(directory, settings, told=self._told, rejected=self._rejected)
+        stream = Embedded(directory, settings, on_verdict=self._on_verdict, on_dead_letter=self._on_dead_letter)
         return await stream.__aenter__()
 
     async def _feed(self, pages: Sequence[Page]) -> None:
         await self._stream.feed(pages)
-        await self._stream.rest()
+        await self._stream.drain()
 
     async def _finish(self) -> None:
         try:
@@ -100,14 +100,14 @@ class Deduplicator:
         finally:
             await self._stream.__aexit__(None, None, None)
 
-    def _told(self, value: bytes) -> None:
+    def _on_verdict(self, value: bytes) -> None:
         verdict = read_verdict(value)
         self._verdicts[verdict.document] = verdict
 
-    def _rejected(self, value: bytes) -> None:
+    def _on_dead_letter(self, value: bytes) -> None:
         self._letters.append(dead_letters.decode(value))
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def _wait(self, work: Coroutine[object, None, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end(self) -> None:

@@ -18,10 +18,10 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from neardup.deployment.deployment import SERVICES, Deployment, make_runner
 from neardup.deployment.topics import topic_specs
@@ -36,16 +36,20 @@ from neardup.util.atomic_file import write_text
 
 FILE: Final = "embedded.json"
 VERSION: Final = 1
-_LIFE: Final = 1 << 40
+_OFFSETS_PER_LIFE: Final = 1 << 40
 """Offsets of a life: each run begins its internal topics above all that any stage can have seen before."""
-_IN_HAND: Final = 4000
+_MAX_IN_FLIGHT: Final = 4000
 """Pages that may wait for the featurizer."""
-_TURN_SECONDS: Final = 0.02
-_SHORTEST_TURN_SECONDS: Final = 0.0005
+_POLL_SECONDS: Final = 0.02
+_SHORTEST_POLL_SECONDS: Final = 0.0005
 _NEVER_SECONDS: Final = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
+Notes = Mapping[str, int]
+"""Values that the caller of a save finds again in the next run, such as the items taken from each input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """What the file says. `saving`: the notes of a save that was begun; stages may know of the pages up to there."""
 
@@ -55,8 +59,8 @@ class Progress:
     timestamp: int = 0
     clean: bool = True
     generation: int = 0
-    notes: Any = None
-    saving: Any = None
+    notes: Notes | None = None
+    saving: Notes | None = None
 
 
 def read_progress(state: Path) -> Progress | None:
@@ -124,22 +128,22 @@ class Embedded:
         state: Path,
         settings: Settings,
         *,
-        told: Callable[[bytes], None],
-        rejected: Callable[[bytes], None] = lambda letter: None,
+        on_verdict: Callable[[bytes], None],
+        on_dead_letter: Callable[[bytes], None] = lambda letter: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         before = read_progress(state)
         self._settings = embedded_settings(settings, state, before.generation if before else 0)
         self._state = state
-        self._told = told
-        self._rejected = rejected
+        self._on_verdict = on_verdict
+        self._on_dead_letter = on_dead_letter
         self._clock = clock
         self._deployment = Deployment(self._settings)
         self._topics = self._deployment.topics
         self._log: MemoryLog
         self._first: dict[str, int] = {}
         self._read: dict[str, int] = {}
-        self.progress = Progress(self._deployment.plan.digest, generation=self._settings.generation)
+        self.progress = Progress(plan=self._deployment.plan.digest, generation=self._settings.generation)
 
     async def __aenter__(self) -> Self:
         self._state.mkdir(parents=True, exist_ok=True)
@@ -149,7 +153,7 @@ class Embedded:
         timestamp = max(now, before.timestamp) if before.clean else before.timestamp
         self.progress = replace(before, life=before.life + 1, timestamp=timestamp, clean=False)
         self._write()
-        life = self.progress.life * _LIFE
+        life = self.progress.life * _OFFSETS_PER_LIFE
         topics = self._topics
         self._first = {topics.pages: self.progress.pages} | dict.fromkeys(
             (topics.probes, topics.inbox, topics.documents), life
@@ -164,7 +168,7 @@ class Embedded:
         self._running = [asyncio.create_task(runner.run()) for runner in self._runners]
         try:
             while any(runner.not_ready() for runner in self._runners):
-                await self._turn()
+                await self._poll()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -181,7 +185,7 @@ class Embedded:
         await asyncio.to_thread(self._deployment.page_pool.close)
 
     @property
-    def fed(self) -> int:
+    def page_count(self) -> int:
         """Pages taken, in all runs: the number of the next one."""
         return self._log.end(Partition(self._topics.pages, 0))
 
@@ -190,41 +194,44 @@ class Embedded:
         pages_topic = Partition(self._topics.pages, 0)
         await self._log.send([Output(self._topics.pages, 0, None, write_page(page)) for page in pages])
         featurizer = self._runners[0]
-        while self.fed - max(featurizer.done().get(pages_topic, 0), self._first[self._topics.pages]) > _IN_HAND:
-            await self._turn()
+        while (
+            self.page_count - max(featurizer.done().get(pages_topic, 0), self._first[self._topics.pages])
+            > _MAX_IN_FLIGHT
+        ):
+            await self._poll()
 
-    async def rest(self) -> None:
+    async def drain(self) -> None:
         """Wait until every page fed has its last verdict."""
-        pause = _SHORTEST_TURN_SECONDS
-        while not self._at_rest():
-            await self._turn(pause)
+        pause = _SHORTEST_POLL_SECONDS
+        while not self._is_idle():
+            await self._poll(pause)
             # One page is through in a millisecond or two, a large batch is not.
-            pause = min(pause * 1.5, _TURN_SECONDS)
+            pause = min(pause * 1.5, _POLL_SECONDS)
         self._deliver()
 
-    async def save(self, notes: Any = None) -> None:
+    async def save(self, notes: Notes | None = None) -> None:
         """Come to rest and make everything durable, with what the caller wants to find in `progress.notes`."""
-        await self.rest()
+        await self.drain()
         self.progress = replace(self.progress, saving=notes)
         self._write()
         for runner in self._runners:
             await runner.save()
-        self.progress = replace(self.progress, pages=self.fed, notes=notes, saving=None)
+        self.progress = replace(self.progress, pages=self.page_count, notes=notes, saving=None)
         self._write()
 
-    async def finish(self, notes: Any = None) -> None:
+    async def finish(self, notes: Notes | None = None) -> None:
         """Save for the last time: the next run may give its pages a time of its own."""
         await self.save(notes)
         self.progress = replace(self.progress, clean=True)
         self._write()
 
-    async def order(self, order: Forget | Expire) -> None:
+    async def send_order(self, send_order: Forget | Expire) -> None:
         """Forget a url, or what is old. Comes after every page fed before, and before every page fed later."""
-        await self.rest()
-        await self._log.send(orders(order, self._topics.inbox, self._settings.owners))
-        await self.rest()
+        await self.drain()
+        await self._log.send(orders(send_order, self._topics.inbox, self._settings.owners))
+        await self.drain()
 
-    async def _turn(self, seconds: float = _TURN_SECONDS) -> None:
+    async def _poll(self, seconds: float = _POLL_SECONDS) -> None:
         """Let the stages work; hand on what they said; let go of what was read."""
         await asyncio.sleep(seconds)
         for task in self._running:
@@ -236,7 +243,7 @@ class Embedded:
             for partition, done in runner.done().items():
                 self._log.trim(partition, done)
 
-    def _at_rest(self) -> bool:
+    def _is_idle(self) -> bool:
         # Nothing is awaited in here, so it is all seen at one moment; `done` moves after the outputs are in the log.
         return all(
             # Before the first record of this life, a stage is where it was at the end of the last one.
@@ -247,7 +254,7 @@ class Embedded:
 
     def _deliver(self) -> None:
         topics = self._topics
-        for topic, take in ((topics.verdicts, self._told), (topics.dead_letters, self._rejected)):
+        for topic, take in ((topics.verdicts, self._on_verdict), (topics.dead_letters, self._on_dead_letter)):
             partition = Partition(topic, 0)
             records = self._log.read(partition, self._read.get(topic, 0), 10**9)
             for record in records:

@@ -2,9 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from neardup.types import DocumentId, Kind, Relation
 from neardup.util.formatting import format_bytes
@@ -14,7 +13,15 @@ _KINDS: Final = (None, *Kind)
 _RELATIONS: Final = (None, *Relation)
 
 
-@dataclass(frozen=True, slots=True)
+class VerdictFields(TypedDict):
+    """The fields of a verdict in JSON that are counted."""
+
+    document: str
+    verdict: str
+    relation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Of the pages of a run, by their last verdict."""
 
@@ -26,7 +33,7 @@ class Summary:
     hosts: list[tuple[str, int]]
     rejected: int
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -60,14 +67,14 @@ class Tally:
         self._host_numbers: dict[str, int] = {}
         self.rejected = 0
 
-    def fed(self, url: str, size: int) -> None:
+    def add_page(self, url: str, size: int) -> None:
         """A page of the run, in order."""
         self._hosts.append(self._host_numbers.setdefault(host_or_url(url), len(self._host_numbers)))
         self._sizes.append(size)
         self._kinds.append(0)
         self._relations.append(0)
 
-    def told(self, verdict: Mapping[str, Any]) -> None:
+    def add_verdict(self, verdict: VerdictFields) -> None:
         """A verdict's fields; the last one on a page counts. Those on pages of earlier runs are left alone."""
         number = DocumentId.parse(verdict["document"])[1] - self._first
         if 0 <= number < len(self._kinds):

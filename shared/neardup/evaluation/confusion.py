@@ -4,7 +4,7 @@ Predictions are a row of booleans, or several rows: repetitions of one method, w
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Quality:
     recall: Figure
     f1: Figure
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         counts = {name: getattr(self, name) for name in ("pairs", "duplicates", "found", "false_alarms")}
         return counts | {name: getattr(self, name).as_dict() for name in ("precision", "recall", "f1")}

@@ -6,7 +6,7 @@ some places are crowded: a spike is many pages with one fingerprint, and is name
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Distribution:
         own, random = (each / max(each.sum(), 1) for each in (self.leading, self.random_leading))
         return list(zip(range(BITS), own.tolist(), random.tolist(), strict=True))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         arrays = {name: getattr(self, name).tolist() for name in
                   ("leading", "random_leading", "buckets", "weights", "changes")}  # fmt: skip
@@ -53,7 +53,7 @@ class Distribution:
 
 
 @dataclass(slots=True)
-class Collected:
+class DistributionCounter:
     """What is gathered page by page; about 200 bytes for each different fingerprint."""
 
     counts: Counter[int] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class Collected:
     weights: NDArray[np.int64] = field(default_factory=lambda: np.zeros(STEPS, np.int64))
     changes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(STEPS, np.int64))
     _names: dict[int, tuple[str, str | None]] = field(default_factory=dict)
-    _last: NDArray[np.floating[Any]] | None = None
+    _last: NDArray[np.float64] | None = None
 
     def add_page(self, page: Page, signatures: Signatures) -> None:
         """Count a page. Raises OverLimit, if the limits say so."""
@@ -113,6 +113,6 @@ def leading_ones(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     return counts
 
 
-def _histogram(weights: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+def _histogram(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     places = ((weights + REACH) * (STEPS / (2 * REACH))).astype(np.int64)
     return np.bincount(np.clip(places, 0, STEPS - 1), minlength=STEPS)

@@ -79,7 +79,7 @@ def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
     m = signatures.choices.m
     count = len(pairs)
     same, agreeing = np.zeros(count, bool), np.zeros((count, m), bool)
-    apart, groups, supers = np.full(count, FAR), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    distance, groups, supers = np.full(count, FAR), np.zeros(count, np.int64), np.zeros(count, np.int64)
     sketch, contained, spots = (np.full(count, UNKNOWN) for _ in range(3))
     for row, (a, b) in enumerate(rows):
         one, two = a.signature.sketches, b.signature.sketches
@@ -88,11 +88,11 @@ def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
         assert a.signature.fingerprint is not None
         assert b.signature.fingerprint is not None
         same[row] = a.signature.checksums.relation_to(b.signature.checksums) is not None
-        apart[row] = hamming(a.signature.fingerprint.value, b.signature.fingerprint.value)
+        distance[row] = hamming(a.signature.fingerprint.value, b.signature.fingerprint.value)
         likeness = compare(a.packed, b.packed)
         sketch[row] = likeness.resemblance
-        ways = [way for way in (likeness.a_in_b, likeness.b_in_a) if way is not None]
-        contained[row] = max(ways, default=UNKNOWN)
+        shares = [share for share in (likeness.a_in_b, likeness.b_in_a) if share is not None]
+        contained[row] = max(shares, default=UNKNOWN)
         agreeing[row] = one.mips & KEPT == two.mips & KEPT
         groups[row] = (one.filter == two.filter).sum()
         supers[row] = np.intersect1d(one.supers, two.supers).size
@@ -107,7 +107,7 @@ def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
         language=np.array([_language(a, b) for a, b in rows]),
         tokens=np.array([min(a.tokens, b.tokens) for a, b in rows]),
         same=same,
-        hamming=apart,
+        hamming=distance,
         exact=np.array([resemblance(a.shingles, b.shingles) for a, b in rows]),
         exact_containment=np.array(
             [max(containment(a.shingles, b.shingles), containment(b.shingles, a.shingles)) for a, b in rows]

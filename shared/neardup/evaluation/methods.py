@@ -41,13 +41,13 @@ class Search:
         return cls(settings.hamming, None if settings.bands == NO_BANDS else SignatureOptions.of(settings).bands)
 
 
-def found(measures: Measures, search: Search) -> NDArray[np.bool_]:
+def found_by_search(measures: Measures, search: Search) -> NDArray[np.bool_]:
     """Which pairs a table finds: fingerprints within k bits, the same one included, or a shared band."""
     near = measures.hamming <= search.k
     return near if search.bands is None else near | (measures.shared_bands(search.bands) > 0)
 
 
-def ruled(measures: Measures, thresholds: Thresholds) -> NDArray[np.bool_]:
+def accepted_by_rule(measures: Measures, thresholds: Thresholds) -> NDArray[np.bool_]:
     """Which pairs the decision rule calls duplicates, in one order or the other; see `decision.decide`."""
     near = measures.sketch >= thresholds.resemblance
     return measures.same | near | (measures.sketch_containment >= thresholds.containment)
@@ -67,8 +67,10 @@ def methods(measures: Measures, settings: Settings) -> list[Method]:
     bands = choices.bands
     exact, spots = measures.exact, measures.spots
     running = np.where(spots == UNKNOWN, exact, spots)  # a page without stop words has no running text of its own
-    is_found, contained = found(measures, Search.of(settings)), settings.contained
-    verdicts = np.array([is_found & ruled(measures, Thresholds(level, contained)) for level in _SHARES.tolist()])
+    is_found, contained = found_by_search(measures, Search.of(settings)), settings.contained
+    verdicts = np.array(
+        [is_found & accepted_by_rule(measures, Thresholds(level, contained)) for level in _SHARES.tolist()]
+    )
     return [
         Method(VERDICT, "least", _SHARES, verdicts),
         Method("simhash", "k", bits.astype(float), measures.hamming <= bits[:, None]),

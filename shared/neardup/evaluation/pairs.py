@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -57,24 +57,23 @@ def _pairs_in(path: Path) -> Iterator[Pair]:
     try:
         with opened(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and not _is_open(fields := _fields_of(line)):
-                    yield _pair(fields, path.name, number)
+                if line.strip() and (pair := pair_from(line, path.name, number)) is not None:
+                    yield pair
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidPair(f"{path}, after line {number}: cannot read it: {error}") from error
     except InvalidPair as error:
         raise InvalidPair(f"{path}, line {number}: {error}") from error
 
 
-def pair_from(line: bytes, source: str, number: int) -> Pair:
-    """Read one line. Raises InvalidPair, and nothing else, whatever the bytes are."""
-    return _pair(_fields_of(line), source, number)
+def pair_from(line: bytes, source: str, number: int) -> Pair | None:
+    """Parse one line of any bytes. Return None for a pair whose label is still null. Raises InvalidPair."""
+    fields = _fields_of(line)
+    if "label" in fields and fields["label"] is None:
+        return None
+    return _pair(fields, source, number)
 
 
-def _is_open(fields: dict[str, Any]) -> bool:
-    return "label" in fields and fields["label"] is None
-
-
-def _fields_of(line: bytes) -> dict[str, Any]:
+def _fields_of(line: bytes) -> dict[str, object]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -84,7 +83,7 @@ def _fields_of(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def _pair(fields: dict[str, Any], source: str, number: int) -> Pair:
+def _pair(fields: dict[str, object], source: str, number: int) -> Pair:
     label = fields.get("label")
     if label not in (0, 1):  # True and False are 1 and 0
         raise InvalidPair(f"label: expected 0, 1, false or true, got {label!r}")
@@ -93,7 +92,7 @@ def _pair(fields: dict[str, Any], source: str, number: int) -> Pair:
     return Pair(name, source, bool(label), a[0], b[0], _same_host(a[1], b[1]))
 
 
-def _side(fields: dict[str, Any], side: str, unnamed: str) -> tuple[Page, str | None]:
+def _side(fields: dict[str, object], side: str, unnamed: str) -> tuple[Page, str | None]:
     given = fields.get(side)
     if isinstance(given, str):
         given = {"html" if looks_like_markup(given) else "text": given}
@@ -101,9 +100,10 @@ def _side(fields: dict[str, Any], side: str, unnamed: str) -> tuple[Page, str | 
         raise InvalidPair(f"{side}: expected a string or an object with html or text, got a {type(given).__name__}")
     url = given.get("url") or fields.get(f"url_{side}")
     try:
-        return page_from_fields({**given, "url": url or unnamed}), url
+        page = page_from_fields({**given, "url": url or unnamed})
     except InvalidPage as error:
         raise InvalidPair(f"{side}: {error}") from error
+    return page, page.url if url else None
 
 
 def _same_host(a: str | None, b: str | None) -> bool | None:

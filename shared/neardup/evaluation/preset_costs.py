@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from neardup.embedded.deduplicator import Deduplicator
 from neardup.evaluation.confusion import Quality
@@ -29,7 +29,7 @@ class PresetCost:
     crawl_precision: float | None
     crawl_recall: float | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         return asdict(self) | {"pairs": self.pairs.as_dict()}
 

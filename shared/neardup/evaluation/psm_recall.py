@@ -6,7 +6,7 @@ Either page of a pair asks for the other.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from neardup.index.psm.flip_model import FlipModel, simulated_model
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
 
-GOOD: Final = 0.95
+TARGET_RECALL: Final = 0.95
 """The recall that is asked for when flips are counted."""
 
 
@@ -38,7 +38,7 @@ class PsmRecall:
     fitted_flips: int
     simulated_flips: int
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         return asdict(self)
 
@@ -52,12 +52,12 @@ class _Weights:
     group: NDArray[np.int64]
 
     @property
-    def apart(self) -> NDArray[np.int64]:
+    def distance(self) -> NDArray[np.int64]:
         """In how many bits the two fingerprints differ."""
         differing: NDArray[np.int64] = ((self.a >= 0) != (self.b >= 0)).sum(axis=1)
         return differing
 
-    def those(self, chosen: NDArray[np.bool_]) -> "_Weights":
+    def select(self, chosen: NDArray[np.bool_]) -> "_Weights":
         """Some of the pairs."""
         return _Weights(self.a[chosen], self.b[chosen], self.group[chosen])
 
@@ -67,7 +67,7 @@ def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, 
     weights = _weights_of(pairs, settings)
     found = []
     for k in ks:
-        near = weights.those(weights.apart <= k)
+        near = weights.select(weights.distance <= k)
         if np.unique(near.group).size >= FOLDS:
             found.append(_recall(near, k, settings, seed))
     if not found:
@@ -85,14 +85,20 @@ def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
         fold = dict(zip(rng.permutation(names).tolist(), (np.arange(names.size) % FOLDS).tolist(), strict=True))
         of_pair = np.array([fold[each] for each in near.group.tolist()])
         for number in range(FOLDS):
-            others, own = near.those(of_pair != number), near.those(of_pair == number)
+            others, own = near.select(of_pair != number), near.select(of_pair == number)
             fitted.append(_attempts(FlipModel.fit(others.a, others.b), own, k, settings.header_bits))
     by_fold, simulated = np.concatenate(fitted), _attempts(simulated_model(), near, k, settings.header_bits)
     flips = settings.flips
     return PsmRecall(
-        k=k, pairs=len(near.a), header_bits=settings.header_bits, flips=flips, fitted=float((by_fold <= flips).mean()),
-        simulated=float((simulated <= flips).mean()), fitted_flips=_enough(by_fold), simulated_flips=_enough(simulated),
-    )  # fmt: skip
+        k=k,
+        pairs=len(near.a),
+        header_bits=settings.header_bits,
+        flips=flips,
+        fitted=float((by_fold <= flips).mean()),
+        simulated=float((simulated <= flips).mean()),
+        fitted_flips=_flips_needed(by_fold),
+        simulated_flips=_flips_needed(simulated),
+    )
 
 
 def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray[np.int64]:
@@ -102,8 +108,8 @@ def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray
     return np.concatenate([model.attempts(differences, levels, header=header, k=k) for levels in sides])
 
 
-def _enough(attempts: NDArray[np.int64]) -> int:
-    return int(np.sort(attempts)[int(np.ceil(GOOD * attempts.size)) - 1])
+def _flips_needed(attempts: NDArray[np.int64]) -> int:
+    return int(np.sort(attempts)[int(np.ceil(TARGET_RECALL * attempts.size)) - 1])
 
 
 def _words(weights: NDArray[np.float64]) -> NDArray[np.uint64]:

@@ -6,7 +6,6 @@ out-of-fold: see `crossvalidation`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from neardup.deployment.plan import plan_of
 from neardup.evaluation.confusion import Quality, figures, quality
 from neardup.evaluation.crossvalidation import can_fold, out_of_fold
 from neardup.evaluation.measures import Measures, measure
-from neardup.evaluation.methods import Method, Search, found, methods, ruled
+from neardup.evaluation.methods import Method, Search, accepted_by_rule, found_by_search, methods
 from neardup.evaluation.pairs import Pair
 from neardup.evaluation.strata import strata
 from neardup.matching.rule import Thresholds
@@ -49,14 +48,14 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class StratifiedQuality:
     """How good one thing is: over all pairs and over each stratum."""
 
     name: str
     total: Quality
     strata: dict[str, Quality]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         parts = {name: each.as_dict() for name, each in self.strata.items()}
         return {"name": self.name, **self.total.as_dict(), "strata": parts}
@@ -73,7 +72,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class MethodQuality:
     """A method alone: its curve, the thresholds that folds chose (least, median, most), and the out-of-fold quality.
 
     The latter two are None when there are too few pairs for cross-validation.
@@ -83,9 +82,9 @@ class Alone:
     threshold: str
     curve: list[Point]
     chosen: tuple[float, float, float] | None
-    judged: Judged | None
+    judged: StratifiedQuality | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         curve = [{name: _plain(getattr(each, name)) for name in each.__slots__} for each in self.curve]
         judged = {"name": self.name} if self.judged is None else self.judged.as_dict()
@@ -101,16 +100,16 @@ class Evaluation:
     groups: int
     signature_version: str
     cost: Cost
-    verdict: Judged
-    rule: Judged
-    candidates: Judged
+    verdict: StratifiedQuality
+    rule: StratifiedQuality
+    candidates: StratifiedQuality
     not_found: int
     refused: int
-    alone: list[Alone]
+    alone: list[MethodQuality]
     search: Search
     measures: Measures
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         counts = {name: getattr(self, name) for name in ("pairs", "duplicates", "groups", "not_found", "refused")}
         cost = {"probes": self.cost.probes, "bytes_per_page": round(self.cost.bytes_per_page, 1)}
@@ -128,20 +127,20 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
     measures = measure(pairs, signatures)
     parts = strata(measures)
 
-    def judged(name: str, predicted: NDArray[np.bool_]) -> Judged:
+    def judged(name: str, predicted: NDArray[np.bool_]) -> StratifiedQuality:
         return _judged(name, measures, predicted, parts, seed)
 
     search = Search.of(settings)
-    is_found = found(measures, search)
-    accepted = ruled(measures, Thresholds.of(settings))
+    is_found = found_by_search(measures, search)
+    accepted = accepted_by_rule(measures, Thresholds.of(settings))
 
-    def tried(method: Method) -> Alone:
+    def method_quality(method: Method) -> MethodQuality:
         curve = curve_of(measures, method)
         if not can_fold(measures.label, measures.group):
-            return Alone(method.name, method.threshold, curve, None, None)
+            return MethodQuality(method.name, method.threshold, curve, None, None)
         honest, picks = out_of_fold(measures.label, method.predicted, measures.group, seed=seed)
         least, middle, most = np.quantile(method.thresholds[picks], [0, 0.5, 1], method="nearest").tolist()
-        return Alone(method.name, method.threshold, curve, (least, middle, most), judged(method.name, honest))
+        return MethodQuality(method.name, method.threshold, curve, (least, middle, most), judged(method.name, honest))
 
     return Evaluation(
         pairs=len(measures),
@@ -154,7 +153,7 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
         candidates=judged("found by tables", is_found),
         not_found=int((measures.label & ~is_found).sum()),
         refused=int((measures.label & is_found & ~accepted).sum()),
-        alone=[tried(method) for method in methods(measures, settings)],
+        alone=[method_quality(method) for method in methods(measures, settings)],
         search=search,
         measures=measures,
     )
@@ -163,8 +162,8 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 def settings_quality(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> tuple[Quality, float]:
     """Of the verdict alone, and the bytes of a sketch on average. Raises SettingsError or OverLimit."""
     measures = measure(pairs, Signatures(SignatureOptions.of(settings)))
-    said = found(measures, Search.of(settings)) & ruled(measures, Thresholds.of(settings))
-    return quality(measures.label, said, measures.group, seed=seed), measures.sketch_bytes
+    predicted = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
+    return quality(measures.label, predicted, measures.group, seed=seed), measures.sketch_bytes
 
 
 def curve_of(measures: Measures, method: Method) -> list[Point]:
@@ -177,9 +176,9 @@ def curve_of(measures: Measures, method: Method) -> list[Point]:
 
 def _judged(
     name: str, measures: Measures, predicted: NDArray[np.bool_], parts: dict[str, NDArray[np.bool_]], seed: int
-) -> Judged:
+) -> StratifiedQuality:
     rows = np.atleast_2d(predicted)
-    return Judged(
+    return StratifiedQuality(
         name,
         quality(measures.label, rows, measures.group, seed=seed),
         {

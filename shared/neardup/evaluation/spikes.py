@@ -1,7 +1,7 @@
 """Pages that a crawl has many of, told by their words: not found, log in (Manku 2007 §4.2)."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 MOST_WORDS: Final = 200
 """A longer page has content of its own; that it also says "log in" somewhere means nothing."""
@@ -28,7 +28,7 @@ class Spike:
     url: str
     name: str | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON. The fingerprint in hexadecimal: it does not fit a JSON number."""
         return {"fingerprint": f"{self.fingerprint:016x}", "pages": self.pages, "url": self.url, "name": self.name}
 

@@ -4,10 +4,10 @@ Every variant of the settings predicts all pairs. What the search is worth is to
 some folds and is tried on the last. What it returns is chosen on all pairs, and so has no figure of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from neardup.errors import InvalidPair
 from neardup.evaluation.confusion import Quality, quality
 from neardup.evaluation.crossvalidation import choose_best, folds, out_of_fold
 from neardup.evaluation.measures import FAR, Measures, measure
-from neardup.evaluation.methods import Search, found, ruled
+from neardup.evaluation.methods import Search, accepted_by_rule, found_by_search
 from neardup.evaluation.pairs import Pair, groups_of
 from neardup.evaluation.report import settings_quality
 from neardup.matching.rule import Thresholds
@@ -43,7 +43,7 @@ class Variant(NamedTuple):
         """The one that settings are."""
         return cls(*(getattr(settings, name) for name in cls._fields))
 
-    def strangeness(self, known: "Variant") -> int:
+    def difference_from(self, known: "Variant") -> int:
         """In how many settings it differs from what is there: among equals, better the devil you know."""
         return sum(mine != theirs for mine, theirs in zip(self, known, strict=True))
 
@@ -79,7 +79,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
+class TuningResult:
     """What was chosen, what the search is worth out-of-fold, and what the settings before have on the same pairs.
 
     `by_file` is the second for each file of pairs. `agreed` says in which share of the folds each value was chosen:
@@ -89,10 +89,10 @@ class Tuned:
     chosen: Variant
     probes: int
     tried: int
-    honest: Quality
+    cross_validated: Quality
     by_file: dict[str, Quality]
     before: Quality
-    agreed: dict[str, float]
+    agreement: dict[str, float]
 
 
 def tune(
@@ -103,7 +103,7 @@ def tune(
     *,
     seed: int = 0,
     measured: Callable[[], None] = lambda: None,
-) -> Tuned:
+) -> TuningResult:
     """Search the space around the settings, for the best F1 within the limits; of equals, the cheapest.
 
     `measured` is called after every measurement of all pairs. Raises InvalidPair if the pairs are too few for
@@ -117,23 +117,23 @@ def tune(
     variants = [each for each in space.variants() if probes[each.hamming, each.bands] <= limits.most_probes]
     if not variants:
         raise InvalidPair(f"expected settings with at most {limits.most_probes} probes a page, got none; allow more")
-    variants.sort(key=lambda each: (probes[each.hamming, each.bands], each.strangeness(known)))
+    variants.sort(key=lambda each: (probes[each.hamming, each.bands], each.difference_from(known)))
     predictions = _Predictions(pairs, settings, space, measured)
     predicted = np.array([predictions.of(each) for each in variants])
-    honest, picks = out_of_fold(label, predicted, group, least_precision=limits.least_precision, seed=seed)
+    cross_validated, picks = out_of_fold(label, predicted, group, least_precision=limits.least_precision, seed=seed)
     best = variants[choose_best(label, predicted, limits.least_precision)]
     by_fold = [variants[pick] for pick in picks.ravel()]
-    return Tuned(
+    return TuningResult(
         chosen=best,
         probes=probes[best.hamming, best.bands],
         tried=len(variants),
-        honest=quality(label, honest, group, seed=seed),
+        cross_validated=quality(label, cross_validated, group, seed=seed),
         by_file={
-            name: quality(label[own], honest[:, own], group[own], seed=seed)
+            name: quality(label[own], cross_validated[:, own], group[own], seed=seed)
             for name, own in {name: source == name for name in np.unique(source).tolist()}.items()
         },
         before=quality(label, predictions.of(known), group, seed=seed),
-        agreed={
+        agreement={
             name: sum(each[place] == best[place] for each in by_fold) / len(by_fold)
             for place, name in enumerate(Variant._fields)
         },
@@ -162,8 +162,8 @@ class _Predictions:
 
     def __init__(self, pairs: Sequence[Pair], settings: Settings, space: Space, measured: Callable[[], None]) -> None:
         self._by_words: dict[int, Measures] = {}
-        self._apart: dict[tuple[tuple[int, ...], str], NDArray[np.int64]] = {}
-        self._known: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+        self._distances: dict[tuple[tuple[int, ...], str], NDArray[np.int64]] = {}
+        self._cache: dict[Hashable, NDArray[np.bool_]] = {}
         for words in dict.fromkeys((*space.shingle_words, settings.shingle_words)):
             choices = SignatureOptions.of(replace(settings, shingle_words=words))
             self._by_words[words] = measure(pairs, Signatures(choices))
@@ -172,29 +172,31 @@ class _Predictions:
             (*product(space.phrases, space.weighting), (settings.phrases, settings.weighting))
         ):
             choices = SignatureOptions.of(replace(settings, phrases=phrases, weighting=weighting))
-            self._apart[phrases, weighting] = _distances(pairs, Signatures(choices, everything=False))
+            self._distances[phrases, weighting] = _distances(pairs, Signatures(choices, everything=False))
             measured()
 
     def of(self, variant: Variant) -> NDArray[np.bool_]:
         """As `methods.found` and `methods.ruled` say it; parts are kept, thousands of variants share each."""
         measures = self._by_words[variant.shingle_words]
-        is_found = self._kept(
+        is_found = self._cached(
             variant[: Variant._fields.index("near_resemblance")], lambda: self._found(measures, variant)
         )
         thresholds = Thresholds(variant.near_resemblance, variant.contained)
-        return is_found & self._kept((variant.shingle_words, thresholds), lambda: ruled(measures, thresholds))
+        return is_found & self._cached(
+            (variant.shingle_words, thresholds), lambda: accepted_by_rule(measures, thresholds)
+        )
 
     def _found(self, measures: Measures, variant: Variant) -> NDArray[np.bool_]:
-        apart = self._apart[variant.phrases, variant.weighting]
+        distances = self._distances[variant.phrases, variant.weighting]
         k, _, s = variant.bands.partition("x")
         bands = BandFilter(int(k), int(s)) if s else None
         # A page that these features leave without a fingerprint is not looked up at all.
-        return found(replace(measures, hamming=apart), Search(variant.hamming, bands)) & (apart < FAR)
+        return found_by_search(replace(measures, hamming=distances), Search(variant.hamming, bands)) & (distances < FAR)
 
-    def _kept(self, key: tuple[Any, ...], make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
+    def _cached(self, key: Hashable, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
 
 
 def _probes(settings: Settings, k: int, bands: str) -> int:
@@ -203,9 +205,9 @@ def _probes(settings: Settings, k: int, bands: str) -> int:
 
 
 def _distances(pairs: Sequence[Pair], signatures: Signatures) -> NDArray[np.int64]:
-    apart = np.full(len(pairs), FAR)
+    distances = np.full(len(pairs), FAR)
     for row, pair in enumerate(pairs):
         a, b = signatures.of(pair.a).fingerprint, signatures.of(pair.b).fingerprint
         if a is not None and b is not None:
-            apart[row] = hamming(a.value, b.value)
-    return apart
+            distances[row] = hamming(a.value, b.value)
+    return distances

@@ -12,7 +12,7 @@ _GZIP: Final = b"\x1f\x8b"
 _BUFFER: Final = 2**18
 
 
-class Counted(io.RawIOBase):
+class CountingReader(io.RawIOBase):
     """Passes reads on and counts the bytes, as they are in the file. Closing it leaves the file open."""
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -28,7 +28,7 @@ class Counted(io.RawIOBase):
         return read
 
 
-def decompressed(counted: Counted) -> io.BufferedReader:
+def decompressed(counted: CountingReader) -> io.BufferedReader:
     """The content. gzip is told by its first bytes, not by a name, which a pipe has not. Raises READ_ERRORS."""
     plain: io.BufferedReader = io.BufferedReader(counted, _BUFFER)
     if plain.peek(2)[:2] != _GZIP:
@@ -36,7 +36,7 @@ def decompressed(counted: Counted) -> io.BufferedReader:
     return io.BufferedReader(gzip.GzipFile(fileobj=plain), _BUFFER)
 
 
-def why(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """One of READ_ERRORS in words."""
     if isinstance(error, EOFError):
         return "expected more gzip data, the file is truncated"

@@ -20,7 +20,7 @@ TYPES: Final = {
 DEFAULT_PREFIX: Final = "file:///"
 
 
-class Folder(Source):
+class FolderSource(Source):
     """Every file below a folder whose name ends as TYPES has it. Its url is the prefix and its path in the folder.
 
     Links to folders are not followed, for they may go in circles.

@@ -4,8 +4,8 @@ import io
 from collections.abc import Iterator
 
 from neardup.errors import InvalidPage
-from neardup.inputs.byte_stream import READ_ERRORS, why
-from neardup.inputs.source import MAX_ITEM_BYTES, Item, ended
+from neardup.inputs.byte_stream import READ_ERRORS, describe_error
+from neardup.inputs.source import MAX_ITEM_BYTES, Item, unreadable_rest
 from neardup.messages.pages import page_from_json
 
 
@@ -20,7 +20,7 @@ def read_json_lines(source: str, stream: io.BufferedReader, after: int) -> Itera
             if not whole:
                 _skip_line(stream)
         except READ_ERRORS as error:
-            yield ended(source, number, why(error))
+            yield unreadable_rest(source, number, describe_error(error))
             return
         if not line:
             return

@@ -2,13 +2,13 @@
 
 import io
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 
 from neardup.errors import InvalidPage
-from neardup.inputs.byte_stream import READ_ERRORS, why
-from neardup.inputs.source import MAX_ITEM_BYTES, Item, ended
+from neardup.inputs.byte_stream import READ_ERRORS, describe_error
+from neardup.inputs.source import MAX_ITEM_BYTES, Item, unreadable_rest
 from neardup.messages.pages import page_from_fields
 
 _CHUNK: Final = 2**18
@@ -25,23 +25,23 @@ def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Ite
         try:
             chunk = stream.read1(_CHUNK)
         except READ_ERRORS as error:
-            yield ended(source, number, why(error))
+            yield unreadable_rest(source, number, describe_error(error))
             return
         if not chunk:
             if unpacker.tell() < fed:
-                yield ended(source, number, "expected a whole msgpack map, the file is truncated")
+                yield unreadable_rest(source, number, "expected a whole msgpack map, the file is truncated")
             return
         fed += len(chunk)
         try:
             unpacker.feed(chunk)
         except msgpack.BufferFull:
-            yield ended(source, number, f"expected maps of at most {MAX_ITEM_BYTES} bytes, got a larger one")
+            yield unreadable_rest(source, number, f"expected maps of at most {MAX_ITEM_BYTES} bytes, got a larger one")
             return
         while True:
             try:
                 fields = _next(unpacker, skip=number <= after)
             except Exception as error:  # msgpack raises a dozen types for malformed input
-                yield ended(source, number, f"expected a msgpack map: {error!r}")
+                yield unreadable_rest(source, number, f"expected a msgpack map: {error!r}")
                 return
             if fields is _NEEDS_MORE:
                 break
@@ -50,14 +50,14 @@ def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Ite
             number += 1
 
 
-def _next(unpacker: Any, *, skip: bool) -> Any:
+def _next(unpacker: msgpack.Unpacker, *, skip: bool) -> object:
     try:
         return unpacker.skip() if skip else unpacker.unpack()
     except msgpack.OutOfData:
         return _NEEDS_MORE
 
 
-def _item(source: str, number: int, fields: Any) -> Item:
+def _item(source: str, number: int, fields: object) -> Item:
     try:
         return Item(source, number, page=page_from_fields(fields))
     except InvalidPage as error:

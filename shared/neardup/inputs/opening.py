@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from neardup.errors import InputError
-from neardup.inputs.folder import DEFAULT_PREFIX, TYPES, Folder
+from neardup.inputs.folder import DEFAULT_PREFIX, TYPES, FolderSource
 from neardup.inputs.json_lines import read_json_lines
 from neardup.inputs.msgpack_maps import read_msgpack_maps
-from neardup.inputs.parquet import Parquet
+from neardup.inputs.parquet import ParquetSource
 from neardup.inputs.source import Source
 from neardup.inputs.standard_input import read_by_first_byte
 from neardup.inputs.stream_source import Reader, StreamSource
-from neardup.inputs.warc import Warc
+from neardup.inputs.warc import WarcSource
 
 STANDARD_INPUT: Final = "-"
 
@@ -41,11 +41,11 @@ def open_input(name: str, *, url_prefix: str = DEFAULT_PREFIX, stdin: BinaryIO |
     try:
         if path.is_dir() or suffix in TYPES:
             path.stat()
-            return Folder(name, path, url_prefix)
+            return FolderSource(name, path, url_prefix)
         if suffix == _WARC:
-            return Warc(name, path)
+            return WarcSource(name, path)
         if suffix == _PARQUET:
-            return Parquet(name, path)
+            return ParquetSource(name, path)
         if suffix in _STREAMS:
             return StreamSource(name, path.stat().st_size, lambda: path.open("rb", buffering=0), _STREAMS[suffix])
     except OSError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow
 import pyarrow.parquet
@@ -18,7 +18,7 @@ _ROWS: Final = 64
 _ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
 
 
-class Parquet(Source):
+class ParquetSource(Source):
     """The rows of one file, a row group at a time. `content` is taken as html.
 
     Raises InputError at once if the file is not Parquet or has not the columns.
@@ -70,9 +70,9 @@ class Parquet(Source):
                 number += 1
             self._reached(number)
 
-    def _item(self, number: int, fields: dict[str, Any]) -> Item:
+    def _item(self, number: int, fields: dict[str, object]) -> Item:
         content = fields.pop(self._content)
-        if content is not None and len(content) > MAX_ITEM_BYTES:
+        if isinstance(content, bytes | str) and len(content) > MAX_ITEM_BYTES:
             return Item(self.name, number, rejected=f"expected at most {MAX_ITEM_BYTES} bytes, got {len(content)}")
         if self._content == "text" and isinstance(content, bytes):
             content = content.decode("utf-8", "replace")

@@ -42,6 +42,6 @@ class Source(ABC):
         """
 
 
-def ended(source: str, number: int, reason: object) -> Item:
+def unreadable_rest(source: str, number: int, reason: object) -> Item:
     """The last item of a source that cannot be read on."""
     return Item(source, number, rejected=f"{reason}; the rest of {source} is not read")

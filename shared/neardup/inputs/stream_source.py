@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-from neardup.inputs.byte_stream import READ_ERRORS, Counted, decompressed, why
-from neardup.inputs.source import Item, Source, ended
+from neardup.inputs.byte_stream import READ_ERRORS, CountingReader, decompressed, describe_error
+from neardup.inputs.source import Item, Source, unreadable_rest
 
 Reader = Callable[[str, io.BufferedReader, int], Iterator[Item]]
 """What the bytes mean: name of the source, the bytes, `after` → items, as `Source.items` gives them."""
@@ -24,9 +24,9 @@ class StreamSource(Source):
     ) -> None:
         self.name = name
         self.bytes_total = bytes_total
-        self._opened = opened
+        self._open = opened
         self._read = read
-        self._counted: Counted | None = None
+        self._counted: CountingReader | None = None
 
     @property
     def bytes_read(self) -> int:  # type: ignore[override]
@@ -35,11 +35,11 @@ class StreamSource(Source):
 
     def items(self, after: int = -1) -> Iterator[Item]:
         try:
-            with self._opened() as raw:
-                self._counted = Counted(raw)
+            with self._open() as raw:
+                self._counted = CountingReader(raw)
                 stream = decompressed(self._counted)
                 for item in self._read(self.name, stream, after):
                     if item.number > after:  # a reader may repeat why it ended
                         yield item
         except READ_ERRORS as error:
-            yield ended(self.name, 0, why(error))
+            yield unreadable_rest(self.name, 0, describe_error(error))

@@ -11,7 +11,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from neardup.errors import InvalidPage
 from neardup.inputs.http_body import decoded_body
-from neardup.inputs.source import MAX_ITEM_BYTES, Item, Source, ended
+from neardup.inputs.source import MAX_ITEM_BYTES, Item, Source, unreadable_rest
 from neardup.messages.pages import MAX_FIELD, page_from_fields
 from neardup.text.extraction import is_text
 from neardup.types import Page
@@ -19,7 +19,7 @@ from neardup.types import Page
 _PARTS_OF_PAGES: Final = ("text/css", "text/javascript", "application/javascript", "application/x-javascript")
 
 
-class Warc(Source):
+class WarcSource(Source):
     """One file. A broken page costs that page; where records cannot be told apart, reading ends."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -40,7 +40,7 @@ class Warc(Source):
                         yield from _items_of(self.name, number, record)
         except OSError as error:
             if number + 1 > after:
-                yield ended(self.name, number + 1, f"expected a WARC record: {error}")
+                yield unreadable_rest(self.name, number + 1, f"expected a WARC record: {error}")
 
 
 def _items_of(source: str, number: int, record: WarcRecord) -> Iterator[Item]:

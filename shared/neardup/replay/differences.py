@@ -7,20 +7,21 @@ of another page or in another way, is counted apart: which of several earlier pa
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.matching.match import RELATIONS
 from neardup.offline.corpus.columns import UNIQUE
-from neardup.replay.outcome import NOBODY, NOT_SETTLED, Outcome
+from neardup.replay.outcome import NO_MATCH, NOT_SETTLED, Outcome
 from neardup.types import PageRef
 
 _NAMES: Final = {NOT_SETTLED: "skipped", UNIQUE: "unique", **{n: str(each) for n, each in enumerate(RELATIONS)}}
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
     """A page, what was said of it and what would be; `other` is the earlier page that one of the two compares it with.
 
     The figures are of the two pages, by the signatures of the one that calls it a duplicate.
@@ -43,19 +44,19 @@ class Differences:
     was: dict[str, int]
     now: dict[str, int]
     found: dict[tuple[str, str], list[Difference]]
-    told_otherwise: dict[tuple[str, str], int]
+    still_duplicates: dict[tuple[str, str], int]
 
     @property
     def count(self) -> int:
         """Pages that would be decided otherwise."""
         return sum(map(len, self.found.values()))
 
-    def as_dict(self, pages: Sequence[PageRef], examples: int) -> dict[str, Any]:
+    def as_dict(self, pages: Sequence[PageRef], examples: int) -> dict[str, object]:
         """Plain values, for JSON, with so many examples of each change; `pages` are named by their numbers."""
 
-        def named(each: Difference) -> dict[str, Any]:
+        def named(each: Difference) -> dict[str, object]:
             other = None if each.other is None else asdict(pages[each.other])
-            return each._asdict() | {"page": asdict(pages[each.page]), "other": other}
+            return asdict(each) | {"page": asdict(pages[each.page]), "other": other}
 
         return {
             "pages": self.pages,
@@ -63,7 +64,7 @@ class Differences:
             "now": self.now,
             "different": self.count,
             "changes": [{"was": a, "now": b, "pages": len(each)} for (a, b), each in self.found.items()],
-            "told_otherwise": [{"was": a, "now": b, "pages": n} for (a, b), n in self.told_otherwise.items()],
+            "told_otherwise": [{"was": a, "now": b, "pages": n} for (a, b), n in self.still_duplicates.items()],
             "examples": [named(each) for some in self.found.values() for each in some[:examples]],
         }
 
@@ -78,29 +79,33 @@ def differences(was: Outcome, now: Outcome) -> Differences:
         each = _difference(was, now, page)
         found.setdefault((each.was, each.now), []).append(each)
     moved = ~changed & ((was.match != now.match) | (was.relation != now.relation))
-    told = Counter((_NAMES[int(was.relation[page])], _NAMES[int(now.relation[page])]) for page in np.flatnonzero(moved))
+    still_duplicates = Counter(
+        (_NAMES[int(was.relation[page])], _NAMES[int(now.relation[page])]) for page in np.flatnonzero(moved)
+    )
     return Differences(
         was.relation.size,
         _counts(was),
         _counts(now),
         dict(sorted(found.items(), key=lambda item: -len(item[1]))),
-        dict(told.most_common()),
+        dict(still_duplicates.most_common()),
     )
 
 
 def _difference(was: Outcome, now: Outcome, page: int) -> Difference:
-    calling = was if was.match[page] != NOBODY else now  # of the two, at most one calls it a duplicate
-    other = int(calling.match[page])
+    source = was if was.match[page] != NO_MATCH else now  # of the two, at most one calls it a duplicate
+    other = int(source.match[page])
     return Difference(
-        page,
-        _NAMES[int(was.relation[page])],
-        _NAMES[int(now.relation[page])],
-        None if other == NOBODY else other,
-        *(_known(column[page]) for column in (calling.resemblance, calling.containment, calling.hamming)),
+        page=page,
+        was=_NAMES[int(was.relation[page])],
+        now=_NAMES[int(now.relation[page])],
+        other=None if other == NO_MATCH else other,
+        resemblance=_rounded(source.resemblance[page]),
+        containment=_rounded(source.containment[page]),
+        hamming=_rounded(source.hamming[page]),
     )
 
 
-def _known(figure: float) -> float | None:
+def _rounded(figure: float) -> float | None:
     return None if np.isnan(figure) else round(float(figure), 4)
 
 

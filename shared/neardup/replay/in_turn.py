@@ -71,6 +71,12 @@ class InTurn:
     def _records(self, waves: Waves, timestamp: int) -> Iterator[PlainRecord]:
         for output in (each for wave in waves.waves for each in wave):
             yield PlainRecord(
-                output.topic, output.partition or 0, self._sent, timestamp, output.key, output.value, output.headers
+                topic=output.topic,
+                partition=output.partition or 0,
+                offset=self._sent,
+                timestamp=timestamp,
+                key=output.key,
+                value=output.value,
+                headers=output.headers,
             )
             self._sent += 1

@@ -2,11 +2,25 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TypedDict
 
 from neardup.replay.differences import Difference
 from neardup.text.charset import charset_of, to_utf8
 from neardup.types import Page, PageRef
+
+
+class UnlabelledPair(TypedDict):
+    """A pair for `neardup evaluate` without a label, with the decisions of both settings."""
+
+    id: str
+    label: None
+    was: str
+    now: str
+    resemblance: float | None
+    containment: float | None
+    hamming: float | None
+    a: dict[str, str]
+    b: dict[str, str]
 
 
 def pages_by_number(pages: Iterable[Page], numbers: set[int]) -> dict[int, Page]:
@@ -17,7 +31,7 @@ def pages_by_number(pages: Iterable[Page], numbers: set[int]) -> dict[int, Page]
 
 def pairs_to_label(
     differences: Iterable[Difference], names: Sequence[PageRef], pages: Mapping[int, Page]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[UnlabelledPair]:
     """A pair for every difference that names another page; `a` is the earlier one. Pages are named by their numbers.
 
     Without pages a side has its url alone: whoever labels must look it up.

@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 
 from neardup.errors import WrongState
 from neardup.matching.match import RELATIONS
+from neardup.offline.clusters.copies import COPY_RELATIONS
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.replay.recorded import sketched_rows
 from neardup.signatures.packed_sketch import compare
-from neardup.types import DocumentId, Kind, Relation, Verdict
+from neardup.types import DocumentId, Kind, Verdict
 
-SAME: Final = (Relation.IDENTICAL, Relation.SAME_TEXT, Relation.SAME_SHINGLES)
-"""Told by checksums: their sketches are not compared."""
 NOT_SETTLED: Final = -2
 """In place of a relation: a page that was skipped, rejected, or is not known."""
-NOBODY: Final = -1
+NO_MATCH: Final = -1
 UNKNOWN: Final = float("nan")
 
 
@@ -36,12 +35,12 @@ class Outcome:
     hamming: NDArray[np.float64]
 
     @classmethod
-    def of_nothing(cls, pages: int) -> "Outcome":
+    def empty(cls, pages: int) -> "Outcome":
         """Of pages about which nothing was decided."""
         shares = (np.full(pages, UNKNOWN) for _ in range(3))
-        return cls(np.full(pages, NOT_SETTLED, np.int8), np.full(pages, NOBODY, np.int64), *shares)
+        return cls(np.full(pages, NOT_SETTLED, np.int8), np.full(pages, NO_MATCH, np.int64), *shares)
 
-    def note(self, verdicts: Iterable[Verdict]) -> None:
+    def record(self, verdicts: Iterable[Verdict]) -> None:
         """Write down verdicts on pages of partition 0; a later one of a page replaces the one before."""
         for each in verdicts:
             if each.verdict is Kind.SKIPPED:
@@ -58,7 +57,7 @@ class Outcome:
 
 def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int) -> Outcome:
     """What the stream decided first; `number` is that of each row's page. Raises WrongState for a torn corpus."""
-    found = Outcome.of_nothing(pages)
+    found = Outcome.empty(pages)
     found.relation[number] = corpus.relation
     by_id = dict(zip(map(tuple, corpus.id.tolist()), range(len(corpus)), strict=True))
     sketched = sketched_rows(corpus)
@@ -72,7 +71,7 @@ def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int)
         page = number[row]
         found.match[page] = number[earlier]
         found.hamming[page] = (int(corpus.fingerprint[row]) ^ int(corpus.fingerprint[earlier])).bit_count()
-        if RELATIONS[corpus.relation[row]] in SAME:
+        if RELATIONS[corpus.relation[row]] in COPY_RELATIONS:
             found.resemblance[page] = found.containment[page] = 1.0
             continue
         likeness = compare(corpus.sketch(int(sketched[row])), corpus.sketch(int(sketched[earlier])))

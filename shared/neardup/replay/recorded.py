@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import SettingsError, WrongState
-from neardup.log import PlainRecord, Record
+from neardup.log import Record
 from neardup.messages.document_columns import DocumentColumnsBuilder
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.clusters.groups import first_of_each
@@ -22,7 +22,7 @@ from neardup.signatures.signature import SignatureOptions
 from neardup.stream.featurizer.page_pool import FeaturizedBatch, FeaturizedChunk
 from neardup.types import Checksums, DocumentId
 
-_FREE: Final = ("bands", "spots")
+_RECOMPUTABLE: Final = ("bands", "spots")
 """Parts of a signature version that sketches of another one can follow."""
 _TOKENS: Final = 1
 """The level of the checksum of tokens."""
@@ -46,7 +46,7 @@ def require_replayable(recorded: str, settings: Settings) -> None:
     names = []
     for was, now in zip(recorded.split(";"), asked.split(";"), strict=True):
         name = was.partition("-")[0]
-        if was != now and name not in _FREE:
+        if was != now and name not in _RECOMPUTABLE:
             names.append(f"{_SETTINGS.get(name, name)} (expected {was}, got {now})")
     if names:
         raise SettingsError(
@@ -71,7 +71,7 @@ class Recorded:
         times = self._corpus.id[order, 0].tolist()
         for start in range(0, len(times), size):
             places = range(start, min(start + size, len(times)))
-            yield [PlainRecord("", 0, place, times[place], None, None, ()) for place in places]
+            yield [_record(offset=place, timestamp=times[place]) for place in places]
 
     def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
         """Yield the documents of these records, all in partition 0, so that the offset alone names a document."""
@@ -117,6 +117,10 @@ def sketched_rows(corpus: ColumnStore) -> NDArray[np.uint32]:
     if bare[rows].any():
         raise WrongState(f"expected the sketch of every document or of its copy, {bare[rows].sum()} have none")
     return rows
+
+
+def _record(*, offset: int, timestamp: int) -> PlainRecord:
+    return PlainRecord(topic="", partition=0, offset=offset, timestamp=timestamp, key=None, value=None, headers=())
 
 
 def _bytes(words: NDArray[np.uint64]) -> bytes:

@@ -31,7 +31,7 @@ BATCH: Final = 1000
 """Pages that are taken at once."""
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """Both outcomes, by the number of a page, and the url and document of each."""
 
     was: Outcome
@@ -40,8 +40,8 @@ class Replayed(NamedTuple):
 
 
 def replay_sketches(
-    corpus: ColumnStore, settings: Settings, directory: Path, taken: Callable[[int], None] = lambda pages: None
-) -> Replayed:
+    corpus: ColumnStore, settings: Settings, directory: Path, on_progress: Callable[[int], None] = lambda pages: None
+) -> ReplayResult:
     """Decide anew from the sketches of a corpus. Documents are numbered in the order of all pages.
 
     `taken` is called with the count of pages done. Raises SettingsError if sketches do not do, StateError if the corpus
@@ -50,9 +50,9 @@ def replay_sketches(
     require_replayable(corpus.manifest.signature_version, settings)
     was = recorded_outcome(corpus, corpus.rank, len(corpus))
     recorded = Recorded(corpus, SignatureOptions.of(settings))
-    now = _decide(settings, recorded, recorded.records(BATCH), len(corpus), directory, taken)
+    now = _decide(settings, recorded, recorded.records(BATCH), len(corpus), directory, on_progress)
     pages = [PageRef(corpus.url(row), str(corpus.document(row))) for row in corpus.order.tolist()]
-    return Replayed(was, now, pages)
+    return ReplayResult(was, now, pages)
 
 
 def replay_pages(
@@ -60,8 +60,8 @@ def replay_pages(
     pages: Iterable[Page],
     settings: Settings,
     directory: Path,
-    taken: Callable[[int], None] = lambda pages: None,
-) -> Replayed:
+    on_progress: Callable[[int], None] = lambda pages: None,
+) -> ReplayResult:
     """Decide anew from the pages, which must be those that were fed, in that order.
 
     Raises WrongState if the corpus is not of an embedded run, InputError if these are not its pages.
@@ -78,11 +78,11 @@ def replay_pages(
     was = recorded_outcome(corpus, corpus.id[:, 2], known)
     deployment = Deployment(settings)
     try:
-        records = _records(_checked(pages, urls))
-        now = _decide(settings, deployment.page_pool, records, known, directory, taken, deployment.psm)
+        records = _records(_check_urls(pages, urls))
+        now = _decide(settings, deployment.page_pool, records, known, directory, on_progress, deployment.psm)
     finally:
         deployment.page_pool.close()
-    return Replayed(was, now, [PageRef(url, f"0:{number}") for number, url in enumerate(urls)])
+    return ReplayResult(was, now, [PageRef(url, f"0:{number}") for number, url in enumerate(urls)])
 
 
 def _decide(
@@ -91,17 +91,17 @@ def _decide(
     batches: Iterable[list[Record]],
     pages: int,
     directory: Path,
-    taken: Callable[[int], None],
+    on_progress: Callable[[int], None],
     psm: Psm | None = None,
 ) -> Outcome:
-    outcome = Outcome.of_nothing(pages)
+    outcome = Outcome.empty(pages)
     done = 0
     settings = replace(settings, owners=1, verdict_format="json")
     with InTurn(settings, batch_featurizer, directory, psm) as stream:
         for records in batches:
-            outcome.note(stream.take(records))
+            outcome.record(stream.take(records))
             done += len(records)
-            taken(done)
+            on_progress(done)
     return outcome
 
 
@@ -109,12 +109,15 @@ def _records(pages: Iterator[Page]) -> Iterator[list[Record]]:
     number = 0
     while some := list(islice(pages, BATCH)):
         yield [
-            PlainRecord("", 0, place, 0, None, write_page(page), ()) for place, page in enumerate(some, start=number)
+            PlainRecord(
+                topic="", partition=0, offset=offset, timestamp=0, key=None, value=write_page(page), headers=()
+            )
+            for offset, page in enumerate(some, start=number)
         ]
         number += len(some)
 
 
-def _checked(pages: Iterable[Page], urls: list[str]) -> Iterator[Page]:
+def _check_urls(pages: Iterable[Page], urls: list[str]) -> Iterator[Page]:
     """As many pages as there are urls, which must be theirs; a page of unknown url was skipped, and is told now."""
     given = iter(pages)
     for number, url in enumerate(urls):

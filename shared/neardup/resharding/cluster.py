@@ -30,7 +30,7 @@ from neardup.runtime.stage import Stage
 from neardup.stream.aggregator.stage import Aggregator
 from neardup.stream.shard.stage import Shard
 
-MOVED: Final = ("featurizer", "shard", "aggregator")
+RESHARDED_SERVICES: Final = ("featurizer", "shard", "aggregator")
 """Services that work on one generation; recluster reads settled documents, which stay where they are."""
 _AT_ONCE: Final = 16
 """Seeds that are sent together."""
@@ -48,13 +48,13 @@ class ClusterResharding:
         partitions: KafkaPartitions,
         scratch: Path,
         *,
-        told: Callable[[str], None] = lambda line: None,
+        on_step: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._resharding = resharding
         self._old, self._new = resharding.old, resharding.new
         self._log, self._partitions = log, partitions
         self._scratch = scratch
-        self._told = told
+        self._on_step = on_step
 
     async def check(self) -> ClusterView:
         """Look at what is there and change nothing.
@@ -62,33 +62,33 @@ class ClusterResharding:
         Raises TopicMismatch when it is not what the settings say, NotAtRest when something works on it, Retired when
         all is done already.
         """
-        view = await self._look()
-        retired = await self._retired(view)
+        view = await self._inspect()
+        retired = await self._retired_partitions(view)
         if len(retired) == len(_partitions(self._old, view)):
             raise Retired(
                 f"expected a generation in use, got one that was resharded: go on with "
                 f"NEARDUP_GENERATION={self._new.settings.generation}"
             )
         if not retired:
-            _require_rest(self._resharding, view)
+            _require_idle(self._resharding, view)
         return view
 
     async def run(self) -> None:
         """All of it. Raises what `check` does, and LogError when the broker refuses something."""
         view = await self.check()
-        if not await self._retired(view):
+        if not await self._retired_partitions(view):
             await self._seed(view)
-            self._require_unchanged(view, await self._look())
+            self._require_unchanged(view, await self._inspect())
             await self._hand_over_pages(view)
-        await self._retire(await self._look())
+        await self._retire(await self._inspect())
 
-    async def _look(self) -> ClusterView:
+    async def _inspect(self) -> ClusterView:
         names = [self._old.topics.pages]
         names += [topic for each in (self._old, self._new) for topic in (each.topics.probes, each.topics.inbox)]
-        groups = [group_of(name, each.settings) for each in (self._old, self._new) for name in MOVED]
+        groups = [group_of(name, each.settings) for each in (self._old, self._new) for name in RESHARDED_SERVICES]
         return await look(self._old.settings, names, groups)
 
-    async def _retired(self, view: ClusterView) -> set[Partition]:
+    async def _retired_partitions(self, view: ClusterView) -> set[Partition]:
         """Old partitions that have ended."""
         found = set()
         for partition, (first, end) in _partitions(self._old, view).items():
@@ -102,33 +102,33 @@ class ClusterResharding:
         owners, shards = self._old.settings.owners, self._old.plan.partitions
         # All owners first: a document that waits at one of them is a reason to change nothing.
         for number in range(owners):
-            owner = await self._replayed("aggregator", number, view)
+            owner = await self._replay("aggregator", number, view)
             assert isinstance(owner, Aggregator)
             try:
-                self._resharding.require_rest(number, owner)
+                self._resharding.require_drained(number, owner)
                 await asyncio.to_thread(owner.checkpoint)
             finally:
                 owner.close()
-            self._told(f"owner {number} of {owners}: read")
+            self._on_step(f"owner {number} of {owners}: read")
         await self._make_topics()
         for number in range(owners):
-            owner = self._opened("aggregator", number)
+            owner = self._open_stage("aggregator", number)
             assert isinstance(owner, Aggregator)
             sent = await self._send(self._resharding.seeds_of_owner(number, owner))
             owner.close()
-            self._told(f"owner {number} of {owners}: its directory, {sent:,} messages")
+            self._on_step(f"owner {number} of {owners}: its directory, {sent:,} messages")
         for number in range(shards):
-            shard = await self._replayed("shard", number, view)
+            shard = await self._replay("shard", number, view)
             assert isinstance(shard, Shard)
             await self._send(self._resharding.seeds_of_shard(number, shard))
-            self._told(f"shard partition {number} of {shards}: {len(shard):,} keys")
+            self._on_step(f"shard partition {number} of {shards}: {len(shard):,} keys")
             shard.close()
 
-    async def _replayed(self, service: str, number: int, view: ClusterView) -> Stage:
+    async def _replay(self, service: str, number: int, view: ClusterView) -> Stage:
         """A stage in the scratch directory that has read its log to the end."""
         partition = _partition(self._old, service, number)
         first, end = view.topics[partition.topic].bounds[partition]
-        stage, batches = self._opened(service, number), 0
+        stage, batches = self._open_stage(service, number), 0
         async for records in self._partitions.read(partition, first, end):
             await asyncio.to_thread(stage.process, records)
             batches += 1
@@ -136,7 +136,7 @@ class ClusterResharding:
                 await asyncio.to_thread(stage.checkpoint)
         return stage
 
-    def _opened(self, service: str, number: int) -> Stage:
+    def _open_stage(self, service: str, number: int) -> Stage:
         partition = _partition(self._old, service, number)
         stage = SERVICES[service].make_stage(self._old, partition)
         stage.open(self._scratch / str(partition))
@@ -149,7 +149,7 @@ class ClusterResharding:
         for name, state in (await self._log.create_topics(specs)).items():
             if state != "created":
                 raise TopicMismatch(f"{name}: expected to create it, it {state}")
-            self._told(f"{name}: created")
+            self._on_step(f"{name}: created")
 
     async def _send(self, seeds: Iterable[Output]) -> int:
         left, sent = iter(seeds), 0
@@ -159,7 +159,7 @@ class ClusterResharding:
         return sent
 
     def _require_unchanged(self, before: ClusterView, after: ClusterView) -> None:
-        _require_rest(self._resharding, after)
+        _require_idle(self._resharding, after)
         for partition, bounds in _partitions(self._old, before).items():
             if after.topics[partition.topic].bounds[partition] != bounds:
                 raise NotAtRest(f"{partition}: expected nothing new while it was read, got records; try again")
@@ -171,10 +171,10 @@ class ClusterResharding:
             await self._partitions.set_offsets(group_of("featurizer", self._new.settings), pages)
 
     async def _retire(self, view: ClusterView) -> None:
-        left = _partitions(self._old, view).keys() - await self._retired(view)
+        left = _partitions(self._old, view).keys() - await self._retired_partitions(view)
         message = write_retired(self._new.settings.generation)
         await self._log.send([Output(topic, number, None, message) for topic, number in sorted(left)])
-        self._told(f"{self._old.topics.probes}, {self._old.topics.inbox}: retired")
+        self._on_step(f"{self._old.topics.probes}, {self._old.topics.inbox}: retired")
 
 
 def _partition(deployment: Deployment, service: str, number: int) -> Partition:
@@ -194,9 +194,9 @@ def _partitions(deployment: Deployment, view: ClusterView) -> dict[Partition, tu
     return found
 
 
-def _require_rest(resharding: Resharding, view: ClusterView) -> None:
+def _require_idle(resharding: Resharding, view: ClusterView) -> None:
     for deployment in (resharding.old, resharding.new):
-        for service in MOVED:
+        for service in RESHARDED_SERVICES:
             group = view.groups[group_of(service, deployment.settings)]
             if group.members:
                 raise NotAtRest(

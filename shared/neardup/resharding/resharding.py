@@ -12,7 +12,7 @@ moved where; `state_directory.py` does it in a state directory, `cluster.py` on 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +57,19 @@ class Resharding:
             # The one table of the probabilistic search is not cut.
             slice_bits = settings.slice_bits + (not old.plan.header_bits)
             band_slice_bits = settings.band_slice_bits + (old.plan.bands > 0)
-        wishes = {"slice_bits": slice_bits, "band_slice_bits": band_slice_bits, "owners": owners}
-        given: dict[str, Any] = {name: value for name, value in wishes.items() if value is not None}
-        new = Deployment(replace(settings, **given, generation=settings.generation + 1))
+        new = Deployment(
+            replace(
+                settings,
+                slice_bits=settings.slice_bits if slice_bits is None else slice_bits,
+                band_slice_bits=settings.band_slice_bits if band_slice_bits is None else band_slice_bits,
+                owners=settings.owners if owners is None else owners,
+                generation=settings.generation + 1,
+            )
+        )
         if new.plan == old.plan and new.settings.owners == settings.owners:
-            raise SettingsError(f"expected another number of slices or owners, got what there is: {given}")
+            requested = {"slice_bits": slice_bits, "band_slice_bits": band_slice_bits, "owners": owners}
+            got = {name: value for name, value in requested.items() if value is not None}
+            raise SettingsError(f"expected a different number of slices or owners, got the present one: {got}")
         return cls(old, new)
 
     @cached_property
@@ -87,23 +95,23 @@ class Resharding:
                 keys = self.new.plan.tables[place.table].keys_of(seed.fingerprints)
                 places = self._routing.partitions_of_keys(place.table, keys)
             for number in np.unique(places).tolist():
-                message = write_seed_keys(_taken(seed, places == number), self.new.plan.digest)
+                message = write_seed_keys(_subset(seed, places == number), self.new.plan.digest)
                 yield Output(self.new.topics.probes, number, None, message)
 
     def seeds_of_owner(self, number: int, owner: Aggregator) -> Iterator[Output]:
         """What an old owner knows, for the new ones. Raises NotAtRest when a document waits there."""
-        self.require_rest(number, owner)
-        gathered: dict[int, list[Entry]] = {}
+        self.require_drained(number, owner)
+        batches: dict[int, list[Entry]] = {}
         for fingerprint, entry in owner.seed_entries():
-            mine = owner_of(fingerprint, self.new.settings.owners)
-            gathered.setdefault(mine, []).append(entry)
-            if len(gathered[mine]) >= _ENTRIES:
-                yield from self._entries(mine, gathered.pop(mine))
-        for mine, entries in sorted(gathered.items()):
-            yield from self._entries(mine, entries)
+            owner_number = owner_of(fingerprint, self.new.settings.owners)
+            batches.setdefault(owner_number, []).append(entry)
+            if len(batches[owner_number]) >= _ENTRIES:
+                yield from self._entries(owner_number, batches.pop(owner_number))
+        for owner_number, entries in sorted(batches.items()):
+            yield from self._entries(owner_number, entries)
 
     @staticmethod
-    def require_rest(number: int, owner: Aggregator) -> None:
+    def require_drained(number: int, owner: Aggregator) -> None:
         """Raise NotAtRest when a document waits for answers or evidence: it would never get them."""
         if owner.pending:
             raise NotAtRest(
@@ -116,7 +124,7 @@ class Resharding:
             yield Output(self.new.topics.inbox, owner, None, message)
 
 
-def _taken(seed: SeedKeys, chosen: NDArray[np.bool_]) -> SeedKeys:
+def _subset(seed: SeedKeys, chosen: NDArray[np.bool_]) -> SeedKeys:
     return SeedKeys(
         seed.timestamp, seed.fingerprints[chosen], None if seed.keys is None else seed.keys[chosen]
     )  # fmt: skip

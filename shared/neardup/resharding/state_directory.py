@@ -43,17 +43,17 @@ def plan_resharding(
     return resharding
 
 
-def reshard_state(state: Path, resharding: Resharding, *, told: Callable[[str], None] = lambda line: None) -> None:
+def reshard_state(state: Path, resharding: Resharding, *, on_step: Callable[[str], None] = lambda line: None) -> None:
     """Do it. `told` hears of each step. Raises StateError."""
     progress = read_progress(state)
     assert progress is not None, "there was one when the resharding was planned"
     _remove(state, resharding.new)
     _reshard_owner(state, resharding)
-    told("owner 0: its directory")
+    on_step("owner 0: its directory")
     old = resharding.old.plan
     for table in (*range(len(old.tables)), *([None] if old.bands else [])):
         keys = _reshard_table(state, resharding, table)
-        told(f"{'bands' if table is None else f'simhash/{table}'}: {keys:,} keys")
+        on_step(f"{'bands' if table is None else f'simhash/{table}'}: {keys:,} keys")
     write_progress(
         state, replace(progress, plan=resharding.new.plan.digest, generation=resharding.new.settings.generation)
     )
@@ -61,7 +61,7 @@ def reshard_state(state: Path, resharding: Resharding, *, told: Callable[[str], 
 
 
 def _reshard_owner(state: Path, resharding: Resharding) -> None:
-    owner = _opened(state, resharding.old, "aggregator", 0)
+    owner = _open_stage(state, resharding.old, "aggregator", 0)
     assert isinstance(owner, Aggregator)
     try:
         _feed(state, resharding.new, "aggregator", [0], resharding.seeds_of_owner(0, owner))
@@ -77,7 +77,7 @@ def _reshard_table(state: Path, resharding: Resharding, table: int | None) -> in
     def seeds() -> Iterator[Output]:
         nonlocal held
         for partition in Routing(resharding.old.plan).partitions_of_table(table):
-            shard = _opened(state, resharding.old, "shard", partition)
+            shard = _open_stage(state, resharding.old, "shard", partition)
             assert isinstance(shard, Shard)
             held += len(shard)
             yield from resharding.seeds_of_shard(partition, shard)
@@ -91,11 +91,19 @@ def _feed(
     state: Path, deployment: Deployment, service: str, partitions: Iterable[int], seeds: Iterator[Output]
 ) -> None:
     """Stages of these partitions take their seeds, and save."""
-    stages = {number: _opened(state, deployment, service, number) for number in partitions}
+    stages = {number: _open_stage(state, deployment, service, number) for number in partitions}
     offsets = dict.fromkeys(stages, 0)
     for seed in seeds:
         assert seed.partition is not None
-        record = PlainRecord(seed.topic, seed.partition, offsets[seed.partition], 0, None, seed.value, ())
+        record = PlainRecord(
+            topic=seed.topic,
+            partition=seed.partition,
+            offset=offsets[seed.partition],
+            timestamp=0,
+            key=None,
+            value=seed.value,
+            headers=(),
+        )
         waves = stages[seed.partition].process([record])
         assert not waves.rejected, f"{waves.rejected[0].error}"
         offsets[seed.partition] += 1
@@ -104,7 +112,7 @@ def _feed(
         stage.close()
 
 
-def _opened(state: Path, deployment: Deployment, service: str, number: int) -> Stage:
+def _open_stage(state: Path, deployment: Deployment, service: str, number: int) -> Stage:
     spec = SERVICES[service]
     partition = Partition(spec.topic(deployment.topics), number)
     stage = spec.make_stage(deployment, partition)

@@ -16,7 +16,7 @@ from neardup.sample.article import (
 from neardup.sample.draft import Chance, Draft
 from neardup.sample.hosts import Host
 from neardup.sample.template import MARKUPS, Dressing
-from neardup.sample.truth import judged
+from neardup.sample.truth import is_duplicate
 
 _SMALL: Final = 0.012
 """Share of words that a small edit changes at most: each takes three shingles away and brings three others."""
@@ -50,7 +50,7 @@ def other_ads(seen: Draft, chance: Chance) -> Draft:
     return _redressed(seen, "ad", replace(seen.dressing, ads=ads), chance)
 
 
-def counted_on(seen: Draft, chance: Chance) -> Draft:
+def other_count(seen: Draft, chance: Chance) -> Draft:
     """The hit counter went on."""
     counter = seen.dressing.counter + chance.draw.randint(1, 1000)
     return _redressed(seen, "counter", replace(seen.dressing, counter=counter), chance)
@@ -152,7 +152,7 @@ CHANGES: Final[dict[Callable[[Draft, Chance], Draft], float]] = {
     identical: 6,
     same_text: 3,
     other_ads: 3,
-    counted_on: 3,
+    other_count: 3,
     other_time: 3,
     other_session: 3,
     small_edit: 5,
@@ -201,7 +201,7 @@ def _edited(seen: Draft, kind: str, article: Article, chance: Chance) -> Draft:
     made = _copy(seen, kind, chance.url(seen.host))
     made.article = article
     measured = resemblance(seen.article, article)
-    made.duplicate, made.resemblance = judged(measured), round(measured, 4)
+    made.duplicate, made.resemblance = is_duplicate(measured), round(measured, 4)
     return made
 
 

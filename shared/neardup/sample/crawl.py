@@ -63,7 +63,7 @@ def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Ite
         pick = bisect_right(edges, chance.draw.random())
         if pick == 0:
             kind, page = skipped_page(chance.host(), chance, fetched_at)
-            yield Sampled(page, Truth(page.url, number, fetched_at, kind, duplicate=None))
+            yield Sampled(page, Truth(url=page.url, number=number, fetched_at=fetched_at, kind=kind, duplicate=None))
             continue
         if pick == 1:
             host = chance.host()
@@ -91,13 +91,13 @@ def _remember(draft: Draft, pool: list[Draft], chance: Chance) -> None:
 def _sampled(draft: Draft, fetched_at: str) -> Sampled:
     page = Page(draft.url, html=draft.html(), fetched_at=fetched_at, content_type=draft.host.content_type)
     truth = Truth(
-        draft.url,
-        draft.number,
-        fetched_at,
-        draft.kind,
-        draft.duplicate_of,
-        draft.duplicate,
-        draft.resemblance,
-        draft.holds,
+        url=draft.url,
+        number=draft.number,
+        fetched_at=fetched_at,
+        kind=draft.kind,
+        duplicate_of=draft.duplicate_of,
+        duplicate=draft.duplicate,
+        resemblance=draft.resemblance,
+        holds=draft.holds,
     )
     return Sampled(page, truth)

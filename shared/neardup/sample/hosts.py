@@ -31,7 +31,7 @@ LEAST_WORDS_OF_HEAVY: Final = 300
 """No article is shorter than its host's boilerplate: otherwise every two pages of the host would be near-duplicates."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Host:
     """A host. `error` is the text of its error pages, `charset_in_header` whether its server tells the charset."""
 
@@ -61,31 +61,31 @@ class Hosts:
     def __init__(self, seed: int, markup_bytes: float) -> None:
         self._seed = seed
         self._markup_bytes = markup_bytes
-        self._made: dict[int, Host] = {}
-        self._now = list(range(HOSTS))
+        self._hosts: dict[int, Host] = {}
+        self._current = list(range(HOSTS))
         """The number of the host in each place."""
-        self._gone = 0
+        self._retired = 0
 
     def at_page(self, number: int) -> None:
         """Who is crawled when the crawl has come to this page."""
-        while self._gone <= number // PAGES_A_HOST - HOSTS:
-            place = self._gone % HOSTS
-            self._made.pop(self._now[place], None)
-            self._now[place] += HOSTS
-            self._gone += 1
+        while self._retired <= number // PAGES_A_HOST - HOSTS:
+            place = self._retired % HOSTS
+            self._hosts.pop(self._current[place], None)
+            self._current[place] += HOSTS
+            self._retired += 1
 
     def in_place(self, place: int) -> Host:
         """The host that is there now."""
-        return self[self._now[place]]
+        return self[self._current[place]]
 
     def __getitem__(self, number: int) -> Host:
-        if number not in self._made:
-            self._made[number] = _make_host(number, np.random.default_rng([self._seed, number]), self._markup_bytes)
-        return self._made[number]
+        if number not in self._hosts:
+            self._hosts[number] = _make_host(number, np.random.default_rng([self._seed, number]), self._markup_bytes)
+        return self._hosts[number]
 
     def numbers_in(self, language: Language) -> list[int]:
         """The hosts in that language that are crawled now."""
-        return [number for number in self._now if _language(number) is language]
+        return [number for number in self._current if _language(number) is language]
 
 
 def _language(number: int) -> Language:

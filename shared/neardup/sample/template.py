@@ -80,27 +80,27 @@ def make_template(
 ) -> Template:
     """A template with about so many words of boilerplate and bytes of markup, style and script."""
     draw = random.Random(int(rng.integers(2**32)))  # noqa: S311
-    say = _sayings(vocabulary, rng)
+    phrase = _phrase_maker(vocabulary, rng)
     session = f"?sid={_SLOT}session{_SLOT}" if sessions else ""
     sections = max(4, words // 8)
-    links = [f'<li><a href="/{draw.randrange(10**4)}/{session}">{say(2)}</a></li>' for _ in range(sections)]
-    aside = "".join(f"<p>{say(8)}</p>" for _ in range((words - 2 * sections) // 16))
+    links = [f'<li><a href="/{draw.randrange(10**4)}/{session}">{phrase(2)}</a></li>' for _ in range(sections)]
+    aside = "".join(f"<p>{phrase(8)}</p>" for _ in range((words - 2 * sections) // 16))
     style, script = _style(draw, markup_bytes // 2), _script(draw, markup_bytes // 3)
     wrap = "".join(f'<div class="{_name(draw)}" id="{_name(draw)}">' for _ in range(draw.randint(2, 8)))
     html = (
         f'<!DOCTYPE html>\n<html lang="{vocabulary.language.code}"><head><meta charset="{charset}">'
         f"<title>{_SLOT}title{_SLOT}</title>\n<style>{style}</style>\n<script>{script}</script></head>\n<body>"
-        f"<header><h2>{say(3)}</h2></header>\n<nav><ul>{''.join(links)}</ul></nav>\n{wrap}"
+        f"<header><h2>{phrase(3)}</h2></header>\n<nav><ul>{''.join(links)}</ul></nav>\n{wrap}"
         f"<article><h1>{_SLOT}title{_SLOT}</h1>\n{_SLOT}article{_SLOT}\n</article>{'</div>' * wrap.count('<div')}\n"
         f"<aside>{_SLOT}ads{_SLOT}{aside}</aside>\n<footer><time>{_SLOT}date{_SLOT}</time> "
-        f"<span>{say(2)} {_SLOT}counter{_SLOT}</span> <p>&copy; {say(5)}</p></footer></body></html>\n"
+        f"<span>{phrase(2)} {_SLOT}counter{_SLOT}</span> <p>&copy; {phrase(5)}</p></footer></body></html>\n"
     )
-    return _cut(html, _ads(say, draw))
+    return _cut(html, _ads(phrase, draw))
 
 
 def make_bare_template(vocabulary: Vocabulary, rng: np.random.Generator, *, charset: str) -> Template:
     """What a host uses for print views and error pages: next to nothing."""
-    heading = _sayings(vocabulary, rng)(2)
+    heading = _phrase_maker(vocabulary, rng)(2)
     html = (
         f'<!DOCTYPE html>\n<html><head><meta charset="{charset}"><title>{heading}</title></head><body>'
         f"<header>{heading} {_SLOT}note{_SLOT}</header>\n<main>{_SLOT}article{_SLOT}</main></body></html>\n"
@@ -113,15 +113,15 @@ def _cut(html: str, ads: tuple[str, ...]) -> Template:
     return Template(tuple(cut[0::2]), tuple(cut[1::2]), ads)
 
 
-def _sayings(vocabulary: Vocabulary, rng: np.random.Generator) -> Callable[[int], str]:
+def _phrase_maker(vocabulary: Vocabulary, rng: np.random.Generator) -> Callable[[int], str]:
     """Gives a few words, as many as it is asked for."""
     return lambda count: write(vocabulary, rng, count).text.replace(PARAGRAPH, "").strip()
 
 
-def _ads(say: Callable[[int], str], draw: random.Random) -> tuple[str, ...]:
+def _ads(phrase: Callable[[int], str], draw: random.Random) -> tuple[str, ...]:
     return tuple(
         f'<div class="ad"><a href="https://ads.example/{draw.randrange(10**6)}">'
-        f'<img src="/ad/{draw.randrange(10**6)}.gif" alt=""></a> {say(_AD_WORDS)}</div>\n'
+        f'<img src="/ad/{draw.randrange(10**6)}.gif" alt=""></a> {phrase(_AD_WORDS)}</div>\n'
         for _ in range(_ADS_IN_POOL)
     )
 
@@ -131,18 +131,24 @@ def _name(draw: random.Random) -> str:
 
 
 def _style(draw: random.Random, size: int) -> str:
-    rules: list[str] = []
-    while sum(map(len, rules)) < size:
-        rules.append(
-            f".{_name(draw)} .{_name(draw)}{{margin:{draw.randrange(40)}px;color:#{draw.randrange(16**6):06x}}}\n"
-        )
-    return "".join(rules)
+    return _repeated(
+        lambda: f".{_name(draw)} .{_name(draw)}{{margin:{draw.randrange(40)}px;color:#{draw.randrange(16**6):06x}}}\n",
+        size,
+    )
 
 
 def _script(draw: random.Random, size: int) -> str:
+    return _repeated(
+        lambda: f"var {_name(draw)}=document.getElementById('{_name(draw)}'),{_name(draw)}={draw.randrange(10**6)};\n",
+        size,
+    )
+
+
+def _repeated(make_line: Callable[[], str], size: int) -> str:
+    """Concatenate lines until they have at least `size` characters."""
     lines: list[str] = []
-    while sum(map(len, lines)) < size:
-        lines.append(
-            f"var {_name(draw)}=document.getElementById('{_name(draw)}'),{_name(draw)}={draw.randrange(10**6)};\n"
-        )
+    length = 0
+    while length < size:
+        lines.append(make_line())
+        length += len(lines[-1])
     return "".join(lines)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from neardup.errors import InvalidTruth
 
@@ -23,7 +23,7 @@ SURELY_DUPLICATE: Final = 0.86
 SURELY_OTHER: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
     """The truth of one page.
 
@@ -46,7 +46,7 @@ class Truth:
         return self.kind.startswith(SKIPPED)
 
 
-def judged(resemblance: float) -> bool | None:
+def is_duplicate(resemblance: float) -> bool | None:
     """Whether main texts with this resemblance are duplicates; null where one may say either."""
     if resemblance >= SURELY_DUPLICATE:
         return True
@@ -72,7 +72,7 @@ def read_truth(line: bytes) -> Truth:
         # bool is an int to Python, and not to us
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             got = "nothing" if name not in fields else json.dumps(value)[:40]
-            expected = " or ".join(_SAID[kind] for kind in kinds)
+            expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
             raise InvalidTruth(f"{name}: expected {expected}, got {got}")
     held = fields.get("holds") or []
     if not isinstance(held, list) or not all(type(each) is int for each in held):
@@ -91,7 +91,7 @@ def truths_in(path: Path) -> Iterator[tuple[int, Truth]]:
                     raise InvalidTruth(f"{path}, line {number}: {error}") from error
 
 
-_FIELDS: Final[dict[str, tuple[type[Any], ...]]] = {
+_FIELDS: Final[dict[str, tuple[type[object], ...]]] = {
     "url": (str,),
     "number": (int,),
     "fetched_at": (str,),
@@ -100,4 +100,4 @@ _FIELDS: Final[dict[str, tuple[type[Any], ...]]] = {
     "duplicate": (bool, type(None)),
     "resemblance": (float, int, type(None)),
 }
-_SAID: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
+_TYPE_NAMES: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}

@@ -30,7 +30,7 @@ class Leaders(NamedTuple):
     component: NDArray[np.uint32]
 
 
-class Before(NamedTuple):
+class PreviousClusters(NamedTuple):
     """The clusters of the pass before, and the rows whose edges are not as they were then."""
 
     cluster: NDArray[np.uint32]
@@ -38,7 +38,7 @@ class Before(NamedTuple):
 
 
 def find_clusters(
-    documents: ColumnStore, copies: Copies, edges: Edges, options: Options, before: Before | None = None
+    documents: ColumnStore, copies: Copies, edges: Edges, options: Options, previous: PreviousClusters | None = None
 ) -> Leaders:
     """Lead all rows, copies as their kept row. With `before`, only what is connected with a touched row is led anew."""
     connected = components(len(documents), edges.a, edges.b)
@@ -46,29 +46,29 @@ def find_clusters(
     if options.rule == TRANSITIVE:
         cluster = first
     else:
-        cluster = _led(documents, edges, connected, options.thresholds.resemblance, before)
+        cluster = _assign_leaders(documents, edges, connected, options.thresholds.resemblance, previous)
     return Leaders(cluster[copies.kept], first[copies.kept])
 
 
-def _led(
+def _assign_leaders(
     documents: ColumnStore,
     edges: Edges,
     connected: NDArray[np.uint32],
     threshold: float,
-    before: Before | None,
+    previous: PreviousClusters | None,
 ) -> NDArray[np.uint32]:
     rows = len(documents)
-    anew = sizes(connected) > 1
+    affected = sizes(connected) > 1
     cluster = np.arange(rows, dtype=np.uint32)
-    if before is not None:
+    if previous is not None:
         touched = np.zeros(rows, np.bool_)
-        touched[connected[before.touched]] = True
-        untouched = anew[: before.cluster.size] & ~touched[connected[: before.cluster.size]]
-        cluster[: before.cluster.size][untouched] = before.cluster[untouched]
-        anew &= touched[connected]
-    within = anew[edges.a]
+        touched[connected[previous.touched]] = True
+        untouched = affected[: previous.cluster.size] & ~touched[connected[: previous.cluster.size]]
+        cluster[: previous.cluster.size][untouched] = previous.cluster[untouched]
+        affected &= touched[connected]
+    within = affected[edges.a]
     starts, neighbours = adjacency(rows, edges.a[within], edges.b[within])
-    order = documents.order[anew[documents.order]]
+    order = documents.order[affected[documents.order]]
     led = find_leaders(order, starts, neighbours, documents.words, documents.starts, threshold)
-    cluster[anew] = led[anew]
+    cluster[affected] = led[affected]
     return cluster

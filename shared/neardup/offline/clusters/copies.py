@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.kernels.offline.leaders import components, first_equal
+from neardup.matching.match import RELATIONS
 from neardup.offline.clusters.groups import first_of_each
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.util.parallel import CORES
 from neardup.util.scratch import SALT
 
 LEVELS: Final = 3
-"""The first places of RELATIONS: identical, same-text, same-shingles."""
+"""Number of levels of identity. Each level is a column of the checksums."""
+COPY_RELATIONS: Final = RELATIONS[:LEVELS]
+"""Relation of two documents that agree on each level: identical, same-text, same-shingles."""
 
 
 class Copies(NamedTuple):

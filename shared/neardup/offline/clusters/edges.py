@@ -16,7 +16,7 @@ from neardup.kernels.offline.verifying import likenesses
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import Pairs
-from neardup.offline.pairs.postings import merged
+from neardup.offline.pairs.postings import merge_pairwise
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 from neardup.util.parallel import CORES, in_order
 
@@ -91,7 +91,7 @@ def _verify(documents: ColumnStore, sources: _Sources, options: Options) -> _Ver
     keys = [pairs.a.astype(np.uint64) << np.uint64(32) | pairs.b for _, pairs in sources]
     marked = [(own, np.full(own.size, 1 << number, np.uint32)) for number, own in enumerate(keys)]
     # Each source brings a pair once: its marks, added up, are a set of bits.
-    found, marks = merged(marked, lambda one, other: merge_counted(*one, *other))
+    found, marks = merge_pairwise(marked, lambda one, other: merge_counted(*one, *other))
     a, b = (found >> np.uint64(32)).astype(np.uint32), found.astype(np.uint32)
     threshold = options.thresholds.resemblance
     likeness = likenesses(a, b, documents.words, documents.starts, LEAST_SAMPLED, threshold)

@@ -20,19 +20,17 @@ from neardup.offline.clusters.copies import LEVELS, Copies, levels
 from neardup.offline.clusters.edges import Contained
 from neardup.offline.clusters.groups import first_of_each, sizes
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
-from neardup.offline.corpus.known_ids import names_of
+from neardup.offline.corpus.document_ids import NO_ROW, RowIndex
 from neardup.types import DocumentId, Relation
 
 FIRST_REVISION: Final = 2
 NEAR: Final = RELATIONS.index(Relation.NEAR)
 CONTAINED: Final = RELATIONS.index(Relation.CONTAINED)
-NOWHERE: Final = -1
-"""In place of a row."""
-_PLACES: Final[dict[str | None, int]] = {str(relation): place for place, relation in enumerate(RELATIONS)}
-_PLACES[None] = UNIQUE
+_RELATION_CODES: Final[dict[str | None, int]] = {str(relation): place for place, relation in enumerate(RELATIONS)}
+_RELATION_CODES[None] = UNIQUE
 
 
-class Said(NamedTuple):
+class Revisions(NamedTuple):
     """Rows; how each duplicates (a place in RELATIONS, or UNIQUE) which other row (or NOWHERE), and the revision."""
 
     row: NDArray[np.int64]
@@ -81,22 +79,22 @@ def find_overturned(
     )
 
 
-def revised(documents: ColumnStore, found: Overturned, before: Said | None) -> Said:
+def next_revisions(documents: ColumnStore, found: Overturned, previous: Revisions | None) -> Revisions:
     """What is said now, after what was said in the run before."""
     rows = len(documents)
-    relation, target = np.full(rows, UNIQUE, np.int8), np.full(rows, NOWHERE)
+    relation, target = np.full(rows, UNIQUE, np.int8), np.full(rows, NO_ROW)
     revision = np.full(rows, FIRST_REVISION - 1)
-    if before is not None:
-        relation[before.row], target[before.row] = before.relation, before.target
-        revision[before.row] = before.revision
-    now, now_target = np.full(rows, UNIQUE, np.int8), np.full(rows, NOWHERE)
+    if previous is not None:
+        relation[previous.row], target[previous.row] = previous.relation, previous.target
+        revision[previous.row] = previous.revision
+    now, now_target = np.full(rows, UNIQUE, np.int8), np.full(rows, NO_ROW)
     now[found.row], now_target[found.row] = found.relation, found.target
     revision += (now != relation) | (now_target != target)
-    said = np.flatnonzero(revision >= FIRST_REVISION)
-    return Said(said, now[said], now_target[said], revision[said])
+    changed = np.flatnonzero(revision >= FIRST_REVISION)
+    return Revisions(changed, now[changed], now_target[changed], revision[changed])
 
 
-def said_in(path: Path, documents: ColumnStore) -> Said | None:
+def read_revisions(path: Path, documents: ColumnStore) -> Revisions | None:
     """What a file of results says, of the documents that are there; None without one. Raises CorruptState."""
     if not path.exists():
         return None
@@ -105,23 +103,18 @@ def said_in(path: Path, documents: ColumnStore) -> Said | None:
         table = pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
         names, relations, targets, revisions = (column.to_pylist() for column in table.columns)
         row, target = _rows_of(documents, names), _rows_of(documents, targets)
-        relation = np.array([_PLACES[each] for each in relations], np.int8)
+        relation = np.array([_RELATION_CODES[each] for each in relations], np.int8)
         revision = np.array(revisions, np.int64)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptState(
             f"{path}: expected what the last run said: {error!r}; without it, revisions start anew"
         ) from error
-    there = row != NOWHERE
-    return Said(row[there], relation[there], target[there], revision[there])
+    there = row != NO_ROW
+    return Revisions(row[there], relation[there], target[there], revision[there])
 
 
 def _rows_of(documents: ColumnStore, names: Sequence[str | None]) -> NDArray[np.int64]:
     """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
-    if not len(documents) or not names:
-        return np.full(len(names), NOWHERE)
     places = [(0, 0) if name is None else DocumentId.parse(name) for name in names]
-    known, wanted = names_of(documents.id[:, 1:]), names_of(np.array(places, np.int64))
-    order = np.argsort(known)
-    at = np.minimum(np.searchsorted(known[order], wanted), len(documents) - 1)
-    found = (known[order][at] == wanted) & np.array([name is not None for name in names])
-    return np.where(found, order[at], NOWHERE)
+    rows = RowIndex(documents.id[:, 1:]).rows_of(np.array(places, np.int64).reshape(-1, 2))
+    return np.where([name is not None for name in names], rows, NO_ROW)

@@ -24,7 +24,7 @@ FILE_BYTES: Final = 64 << 20
 """Of messages in a file, about."""
 
 
-class Watch(Protocol):
+class BatchObserver(Protocol):
     """Looks at settled documents as they come by, those that are read again after a restart included."""
 
     def take(self, batch: Batch) -> None:
@@ -47,15 +47,15 @@ class Archive(Stage):
         signature_version: str,
         longest_seconds: float,
         clock: Callable[[], float],
-        watches: Sequence[Watch] = (),
+        watches: Sequence[BatchObserver] = (),
     ) -> None:
         self._corpus, self._partition, self._signature = corpus, partition, signature_version
         self._longest_seconds, self._clock = longest_seconds, clock
-        self._watches = watches
-        self._waiting: list[Batch] = []
+        self._observers = watches
+        self._pending: list[Batch] = []
         self._forgotten: list[Forgotten] = []
-        self._waiting_bytes = 0
-        self._waiting_since = 0.0
+        self._pending_bytes = 0
+        self._pending_since = 0.0
         self._prepared: list[CorpusFile] = []
         self._first = 0
         """The first offset that no file covers, prepared ones included."""
@@ -70,39 +70,39 @@ class Archive(Stage):
     def process(self, records: Sequence[Record]) -> Waves:
         """Says nothing: what it learns stays here."""
         messages, rejected = decoded(records, self._read)
-        if messages and not self._waits:
-            self._waiting_since = self._clock()
+        if messages and not self._has_pending:
+            self._pending_since = self._clock()
         for record, message in messages:
             if isinstance(message, Forgotten):
-                if self._waiting:
+                if self._pending:
                     self._prepare()
                 self._forgotten.append(message)
             else:
                 if self._forgotten:
                     self._prepare()
-                for watch in self._watches:
-                    watch.take(message)
-                self._waiting.append(message)
-            self._waiting_bytes += len(record.value or b"")
+                for observer in self._observers:
+                    observer.take(message)
+                self._pending.append(message)
+            self._pending_bytes += len(record.value or b"")
             self._next = record.offset + 1
-            if self._waiting_bytes >= FILE_BYTES:
+            if self._pending_bytes >= FILE_BYTES:
                 self._prepare()
         self._next = records[-1].offset + 1
         return Waves(rejected=rejected)
 
     def checkpoint(self) -> int:
         """Publish what is prepared, and what has waited long enough; the rest is read again after a restart."""
-        if self._waits and self._clock() - self._waiting_since >= self._longest_seconds:
+        if self._has_pending and self._clock() - self._pending_since >= self._longest_seconds:
             self._prepare()
         for file in self._prepared:
             self._corpus.publish(file)
         self._prepared = []
-        return self._first if self._waits else self._next
+        return self._first if self._has_pending else self._next
 
     def close(self) -> None:
         """What waits is read again."""
-        for watch in self._watches:
-            watch.close()
+        for observer in self._observers:
+            observer.close()
 
     def after_gap(self, directory: Path, group: str) -> str:
         """The state is the corpus, which others share: it is not to be deleted for this."""
@@ -112,8 +112,8 @@ class Archive(Stage):
         )
 
     @property
-    def _waits(self) -> bool:
-        return bool(self._waiting or self._forgotten)
+    def _has_pending(self) -> bool:
+        return bool(self._pending or self._forgotten)
 
     def _prepare(self) -> None:
         """A file of what waits, which is of one kind."""
@@ -124,10 +124,10 @@ class Archive(Stage):
             self._prepared.append(orders)
         else:
             file = CorpusFile(*covered)
-            self._corpus.prepare(file, self._waiting)
-            metrics.ARCHIVED.inc(sum(len(batch.documents) for batch in self._waiting))
+            self._corpus.prepare(file, self._pending)
+            metrics.ARCHIVED.inc(sum(len(batch.documents) for batch in self._pending))
             self._prepared.append(file)
-        self._waiting, self._forgotten, self._waiting_bytes, self._first = [], [], 0, self._next
+        self._pending, self._forgotten, self._pending_bytes, self._first = [], [], 0, self._next
 
     def _read(self, record: Record) -> Batch | Forgotten:
         kind, body = wire.decode_any(record.value, _SCHEMAS)

@@ -26,8 +26,8 @@ from neardup.errors import CorruptState, WrongState
 from neardup.matching.match import RELATIONS
 from neardup.messages.forgotten import NOTHING, Forgotten
 from neardup.offline.corpus.corpus import Corpus, CorpusFile
-from neardup.offline.corpus.forgetting import LeftOut, ids_of, sketches_left, with_sketches
-from neardup.offline.corpus.known_ids import KnownIds
+from neardup.offline.corpus.document_ids import DocumentIdSet
+from neardup.offline.corpus.forgetting import ForgottenIds, ids_of, orphaned_sketches, with_inherited_sketches
 from neardup.types import DocumentId
 from neardup.util.atomic_file import write_text
 
@@ -168,27 +168,27 @@ def gather(
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = ColumnStore(directory)
-    taken = set(before.manifest.files)
-    new = [file for file in corpus.files() if file not in taken]
+    imported = set(before.manifest.files)
+    new = [file for file in corpus.files() if file not in imported]
     if not new:
         return before
-    known, left_out = KnownIds(before.id), LeftOut(forgotten)
-    left = sketches_left(corpus, new, left_out)
+    known, forgotten_ids = DocumentIdSet(before.id), ForgottenIds(forgotten)
+    orphaned = orphaned_sketches(corpus, new, forgotten_ids)
     signature = before.manifest.signature_version
-    with _Appending(directory, before.manifest) as appending:
+    with _ColumnWriter(directory, before.manifest) as writer:
         for number, file in enumerate(new):
             found = corpus.signature_version(file)
             if signature and found != signature:
                 raise WrongState(f"{file.name}: expected signatures {signature}, got {found}: use a corpus for each")
             signature = found
             for batch in corpus.read(file):
-                appending.add(with_sketches(_without_known(_without(batch, left_out), known), left))
+                writer.add(with_inherited_sketches(_drop_known(_drop_forgotten(batch, forgotten_ids), known), orphaned))
             progress(number + 1, len(new))
-        appending.finish(signature, (*before.manifest.files, *new))
+        writer.commit(signature, (*before.manifest.files, *new))
     return ColumnStore(directory)
 
 
-class _Appending:
+class _ColumnWriter:
     """The columns' files, open at the end of what is finished."""
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
@@ -201,7 +201,7 @@ class _Appending:
             self._files[name].truncate(size)
             self._files[name].seek(size)
 
-    def __enter__(self) -> "_Appending":
+    def __enter__(self) -> "_ColumnWriter":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -213,20 +213,20 @@ class _Appending:
         column = {name: batch.column(name) for name in batch.schema.names}
         matches = [_numbers(column[f"match_{name}"].fill_null(-1)) for name in ("timestamp", "partition", "offset")]
         relations = {str(relation): place for place, relation in enumerate(RELATIONS)}
-        places = [relations.get(relation, UNIQUE) for relation in column["relation"].to_pylist()]
+        codes = [relations.get(relation, UNIQUE) for relation in column["relation"].to_pylist()]
         levels = [column[name].to_pylist() for name in ("content", "tokens", "shingles")]
-        self._put("id", ids_of(batch))
-        self._put("fingerprint", _numbers(column["fingerprint"]))
+        self._append("id", ids_of(batch))
+        self._append("fingerprint", _numbers(column["fingerprint"]))
         self._write("checksums", b"".join(part for three in zip(*levels, strict=True) for part in three))
-        self._put("size", _numbers(column["size"]))
-        self._put("relation", np.array(places, np.int8))
-        self._put("match", np.stack(matches, axis=1))
-        self._put_all("url", [text.encode() for text in column["url"].to_pylist()], 1)
-        self._put_all("fetched_at", [(text or "").encode() for text in column["fetched_at"].to_pylist()], 1)
-        self._put_all("sketch", column["sketch"].to_pylist(), 8)
+        self._append("size", _numbers(column["size"]))
+        self._append("relation", np.array(codes, np.int8))
+        self._append("match", np.stack(matches, axis=1))
+        self._append_variable("url", [text.encode() for text in column["url"].to_pylist()], 1)
+        self._append_variable("fetched_at", [(text or "").encode() for text in column["fetched_at"].to_pylist()], 1)
+        self._append_variable("sketch", column["sketch"].to_pylist(), 8)
         self._rows += len(batch)
 
-    def finish(self, signature: str, files: tuple[CorpusFile, ...]) -> None:
+    def commit(self, signature: str, files: tuple[CorpusFile, ...]) -> None:
         """Make it durable, and true."""
         for file in self._files.values():
             file.flush()
@@ -241,13 +241,13 @@ class _Appending:
         }
         write_text(self._directory / FILE, json.dumps(body))
 
-    def _put(self, name: str, values: NDArray[Any]) -> None:
+    def _append(self, name: str, values: NDArray[Any]) -> None:
         self._write(name, np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes())
 
-    def _put_all(self, name: str, values: Iterable[bytes], unit: int) -> None:
+    def _append_variable(self, name: str, values: Iterable[bytes], unit: int) -> None:
         values = list(values)
         ends = self._ends[name] + np.cumsum([len(value) // unit for value in values], dtype=np.int64)
-        self._put(f"{name}.end", ends)
+        self._append(f"{name}.end", ends)
         self._write(name, b"".join(values))
         if values:
             self._ends[name] = int(ends[-1])
@@ -257,13 +257,13 @@ class _Appending:
         self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
 
 
-def _without(batch: pyarrow.RecordBatch, left_out: LeftOut) -> pyarrow.RecordBatch:
-    return batch.filter(pyarrow.array(~left_out.among(ids_of(batch)))) if left_out else batch
+def _drop_forgotten(batch: pyarrow.RecordBatch, forgotten_ids: ForgottenIds) -> pyarrow.RecordBatch:
+    return batch.filter(pyarrow.array(~forgotten_ids.contains(ids_of(batch)))) if forgotten_ids else batch
 
 
-def _without_known(batch: pyarrow.RecordBatch, known: KnownIds) -> pyarrow.RecordBatch:
+def _drop_known(batch: pyarrow.RecordBatch, known: DocumentIdSet) -> pyarrow.RecordBatch:
     """The rows whose ids are new; they are known afterwards."""
-    rows = known.take(ids_of(batch))
+    rows = known.add_new(ids_of(batch))
     return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows))
 
 

@@ -12,7 +12,7 @@ What was forgotten meanwhile is told by files of another kind, named alike: orde
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import IO, Final, NamedTuple, TypeVar
 
 import fsspec
 import numpy as np
@@ -110,7 +110,7 @@ class Corpus:
         """What the files say is to be left out. Takes 24 bytes a document."""
         found = []
         for file in self._files(ForgottenFile):
-            with self._opened(file) as parquet:
+            with self._open_file(file) as parquet:
                 table = parquet.read()
             columns = [table.column(name).to_numpy() for name in FORGOTTEN_SCHEMA.names]
             found.append(Forgotten(np.stack(columns, axis=1)))
@@ -122,11 +122,6 @@ class Corpus:
         named = re.compile(rf"{kind.kind()}-(\d+)-(\d+)-(\d+)\.parquet")
         names = (each.rsplit("/", 1)[-1] for each in self._system.ls(self._root, detail=False, refresh=True))
         return sorted(kind(*map(int, found.groups())) for name in names if (found := named.fullmatch(name)))
-
-    def write(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
-        """Write a file, whole or not at all. All batches must have one signature version."""
-        self.prepare(file, batches)
-        self.publish(file)
 
     def prepare(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
         """Write a file that is not yet part of the corpus."""
@@ -142,7 +137,7 @@ class Corpus:
 
     def _write(self, file: CorpusFile, table: pyarrow.Table) -> None:
         self._system.makedirs(self._root, exist_ok=True)
-        with self._system.open(self._beside(file), "wb") as stream:
+        with self._system.open(self._staging_path(file), "wb") as stream:
             # Sketches and checksums are random bytes: a dictionary of them has no use.
             pyarrow.parquet.write_table(
                 table, stream, compression="zstd", use_dictionary=["relation"], write_page_checksum=True
@@ -154,11 +149,11 @@ class Corpus:
     def publish(self, file: CorpusFile) -> None:
         """Make a prepared file part of the corpus. Raises StateUnavailable when somebody has removed it."""
         try:
-            self._system.mv(self._beside(file), f"{self._root}/{file.name}")
+            self._system.mv(self._staging_path(file), f"{self._root}/{file.name}")
         except FileNotFoundError as error:
             raise StateUnavailable(
-                f"{self._beside(file)}: expected the file that was prepared, it is gone: another worker has taken over "
-                "its partition, and writes these documents itself; start again"
+                f"{self._staging_path(file)}: expected the prepared file, but it no longer exists: another worker has "
+                "taken over the partition and writes these documents; restart this worker"
             ) from error
         if isinstance(self._system, LocalFileSystem):
             sync_directory(self._root)
@@ -166,30 +161,30 @@ class Corpus:
     def discard_prepared(self, partition: int) -> None:
         """Remove what was prepared for a partition, by a worker that is gone, and never published."""
         for kind in (CorpusFile, ForgottenFile):
-            start = self._beside(kind(partition, 0, 0)).rsplit("-", 2)[0]
+            start = self._staging_path(kind(partition, 0, 0)).rsplit("-", 2)[0]
             for path in self._system.glob(f"{start}-*.new"):
                 self._system.rm_file(path)
 
-    def _beside(self, file: CorpusFile) -> str:
+    def _staging_path(self, file: CorpusFile) -> str:
         return f"{self._root}/.{file.name}.new"
 
     def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
         """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
-        with self._opened(file) as parquet:
+        with self._open_file(file) as parquet:
             yield from parquet.iter_batches(1 << 14, columns=list(columns))
 
     def signature_version(self, file: CorpusFile) -> str:
         """The one of all sketches in a file."""
-        with self._opened(file) as parquet:
+        with self._open_file(file) as parquet:
             return str(parquet.schema_arrow.metadata[_SIGNATURE_KEY].decode())
 
     def documents(self, file: CorpusFile) -> int:
         """Rows of a file. Raises StateError."""
-        with self._opened(file) as parquet:
+        with self._open_file(file) as parquet:
             return int(parquet.metadata.num_rows)
 
     @contextmanager
-    def _opened(self, file: CorpusFile) -> Iterator[pyarrow.parquet.ParquetFile]:
+    def _open_file(self, file: CorpusFile) -> Iterator[pyarrow.parquet.ParquetFile]:
         path = f"{self._root}/{file.name}"
         schema = FORGOTTEN_SCHEMA if isinstance(file, ForgottenFile) else SCHEMA
         try:
@@ -197,7 +192,7 @@ class Corpus:
                 _check(path, parquet, schema)
                 yield parquet
         except _ERRORS as error:
-            raise _altered(path, error) from error
+            raise _corrupt_file(path, error) from error
 
 
 def _check(path: str, parquet: pyarrow.parquet.ParquetFile, schema: pyarrow.Schema) -> None:
@@ -210,12 +205,12 @@ def _check(path: str, parquet: pyarrow.parquet.ParquetFile, schema: pyarrow.Sche
         raise CorruptState(f"{path}: expected the columns of a corpus, {', '.join(sorted(missing))} are missing")
 
 
-def _parquet(source: Any) -> pyarrow.parquet.ParquetFile:
+def _parquet(source: IO[bytes]) -> pyarrow.parquet.ParquetFile:
     """Raises, when it is read, where a page is not as it was written."""
     return pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
 
 
-def _altered(path: str, error: Exception) -> CorruptState:
+def _corrupt_file(path: str, error: Exception) -> CorruptState:
     return CorruptState(
         f"{path}: expected a file of a corpus: {error}; delete all files of its partition, and the recluster worker, "
         "when it is started again, writes them anew from the log"

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from neardup.kernels.common.radix import sort_words
 from neardup.kernels.offline.postings import count_equal, merge_counted
-from neardup.offline.pairs.pair_files import CollectedPairs
-from neardup.offline.pairs.postings import merged
+from neardup.offline.pairs.pair_files import PairFiles
+from neardup.offline.pairs.postings import merge_pairwise
 from neardup.util.parallel import CORES, in_order
 
 _BYTES_A_PAIR: Final = 32
@@ -39,10 +39,10 @@ class CountedRun(Protocol):
 
     size: int
 
-    def every(self, step: int) -> NDArray[np.uint64]:
+    def sample(self, step: int) -> NDArray[np.uint64]:
         """A pair of each `step`."""
 
-    def between(self, first: int, last: int | None) -> CountedPairs:
+    def read_range(self, first: int, last: int | None) -> CountedPairs:
         """Pairs from `first` to before `last`."""
 
 
@@ -72,17 +72,17 @@ class RunBuffer:
     def cut(self) -> None:
         """Put what was filled on disk, as a run."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        self.runs.append(_Spilled(self._directory / str(len(self.runs)), self._counted()))
+        self.runs.append(_DiskRun(self._directory / str(len(self.runs)), self._sorted_counts()))
         self.filled = 0
 
     def finish(self) -> list[CountedRun]:
         """All runs, the last one in memory. The buffer cannot be used any more."""
         if self.filled:
-            self.runs.append(_Held(*self._counted()))
+            self.runs.append(_MemoryRun(*self._sorted_counts()))
             self.pairs = self._spare = np.empty(0, np.uint64)
         return self.runs
 
-    def _counted(self) -> CountedPairs:
+    def _sorted_counts(self) -> CountedPairs:
         pairs, spare = self.pairs[: self.filled], self._spare[: self.filled]
         sort_words(pairs, spare, 0, 2 * self._row_bits)
         counts = spare.view(np.uint32)[: pairs.size]
@@ -90,22 +90,22 @@ class RunBuffer:
         return CountedPairs(pairs[:kept], counts[:kept])
 
 
-class _Held:
+class _MemoryRun:
     """A run in memory."""
 
     def __init__(self, pairs: NDArray[np.uint64], counts: NDArray[np.uint32]) -> None:
         self._run = CountedPairs(pairs.copy(), counts.copy())
         self.size = pairs.size
 
-    def every(self, step: int) -> NDArray[np.uint64]:
+    def sample(self, step: int) -> NDArray[np.uint64]:
         return self._run.pairs[::step]
 
-    def between(self, first: int, last: int | None) -> CountedPairs:
+    def read_range(self, first: int, last: int | None) -> CountedPairs:
         places = _range(self._run.pairs, first, last)
         return CountedPairs(self._run.pairs[places], self._run.counts[places])
 
 
-class _Spilled:
+class _DiskRun:
     """A run on disk, mapped only when it is asked: there may be more runs than files that can be open."""
 
     def __init__(self, path: Path, run: CountedPairs) -> None:
@@ -114,10 +114,10 @@ class _Spilled:
         run.counts.tofile(self._counts)
         self.size = run.pairs.size
 
-    def every(self, step: int) -> NDArray[np.uint64]:
+    def sample(self, step: int) -> NDArray[np.uint64]:
         return np.array(np.memmap(self._pairs, np.uint64, "r")[::step])
 
-    def between(self, first: int, last: int | None) -> CountedPairs:
+    def read_range(self, first: int, last: int | None) -> CountedPairs:
         pairs = np.memmap(self._pairs, np.uint64, "r")
         places = _range(pairs, first, last)
         return CountedPairs(np.array(pairs[places]), np.array(np.memmap(self._counts, np.uint32, "r")[places]))
@@ -129,7 +129,7 @@ def merge_runs(
     score: Score,
     memory_bytes: int,
     pool: ThreadPoolExecutor,
-    into: CollectedPairs,
+    into: PairFiles,
 ) -> None:
     """Hand on the pairs of all runs that the score wants, in order, each once."""
     cuts = _cuts(runs, memory_bytes)
@@ -138,8 +138,8 @@ def merge_runs(
     def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
         last = cuts[number + 1] if number + 1 < len(cuts) else None
         # No name for the parts: each is let go when it is merged.
-        pairs, counts = merged(
-            [run.between(cuts[number], last) for run in runs],
+        pairs, counts = merge_pairwise(
+            [run.read_range(cuts[number], last) for run in runs],
             lambda one, other: CountedPairs(*merge_counted(*one, *other)),
         )
         pairs = (pairs >> right << np.uint64(32)) + (pairs & np.uint64((1 << row_bits) - 1))
@@ -157,7 +157,7 @@ def _cuts(runs: Sequence[CountedRun], memory_bytes: int) -> list[int]:
     if not total:
         return []
     pieces = max(CORES, total * _BYTES_A_PAIR * CORES // memory_bytes + 1)
-    sampled = np.sort(np.concatenate([run.every(max(1, total // (_SAMPLED * pieces))) for run in runs]))
+    sampled = np.sort(np.concatenate([run.sample(max(1, total // (_SAMPLED * pieces))) for run in runs]))
     inner = sampled[np.linspace(0, sampled.size, pieces, endpoint=False).astype(np.int64)[1:]]
     return [0, *np.unique(inner[inner > 0]).tolist()]
 

@@ -25,8 +25,8 @@ from neardup.index.psm.search import Psm
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.counted_runs import RunBuffer, merge_runs
-from neardup.offline.pairs.pair_files import collecting
-from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.pair_files import pair_files
+from neardup.offline.pairs.pair_source import IgnoredKeys, Pairs
 from neardup.util.parallel import CORES
 
 TABLES: Final = 10
@@ -52,11 +52,11 @@ class HammingSource:
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[Pairs, Counted]:
+    ) -> tuple[Pairs, IgnoredKeys]:
         """See PairSource. Fingerprints that more than `common` documents have are left out."""
         memory_bytes, row_bits = self._options.memory_bytes, len(documents).bit_length()
         rows = np.flatnonzero(kept)
-        file = _File(rows, documents.fingerprint[rows], row_bits, self._options.common)
+        file = _FingerprintFile(rows, documents.fingerprint[rows], row_bits, self._options.common)
         queries = np.unique(file.fingerprints_from(first_new))
         most = max(1, memory_bytes // (32 * TABLES))
         pieces = [queries[start : start + most] for start in range(0, queries.size, most)]
@@ -64,18 +64,18 @@ class HammingSource:
         shutil.rmtree(spilled, ignore_errors=True)
         buffer = RunBuffer(memory_bytes // 2, 1, row_bits, spilled)
         for done, piece in enumerate(pieces):
-            near = self._near(piece, file.distinct)
+            near = self._search(piece, file.distinct)
             for some in file.row_pairs(near, queries, first_new, max(1, memory_bytes // _BYTES_A_ROW_PAIR)):
                 buffer.add(some)
             progress(done + 1, len(pieces))
-        with ThreadPoolExecutor(CORES) as pool, collecting(self._directory) as found:
+        with ThreadPoolExecutor(CORES) as pool, pair_files(self._directory) as found:
             distances = partial(_distances, documents.fingerprint)
             merge_runs(buffer.finish(), row_bits, distances, memory_bytes, pool, found)
             pairs = found.mapped()
         shutil.rmtree(spilled, ignore_errors=True)
         return pairs, file.common
 
-    def _near(self, queries: NDArray[np.uint64], file: NDArray[np.uint64]) -> batch.Pairs:
+    def _search(self, queries: NDArray[np.uint64], file: NDArray[np.uint64]) -> batch.Pairs:
         return BatchSearch(queries, longest_leading(self._options.hamming, TABLES)).scan([file], CORES)
 
 
@@ -99,12 +99,12 @@ class PsmSource(HammingSource):
 
     name = "psm"
 
-    def _near(self, queries: NDArray[np.uint64], file: NDArray[np.uint64]) -> batch.Pairs:
+    def _search(self, queries: NDArray[np.uint64], file: NDArray[np.uint64]) -> batch.Pairs:
         psm = Psm(simulated_model(), HEADER, attempts=HEADER, k=self._options.hamming, cap=max(1, file.size))
         return scan_psm(psm, queries, np.zeros((queries.size, BITS), np.uint8), [file])
 
 
-class _File:
+class _FingerprintFile:
     """Rows by fingerprint."""
 
     def __init__(self, rows: NDArray[np.int64], fingerprints: NDArray[np.uint64], row_bits: int, common: int) -> None:
@@ -113,7 +113,7 @@ class _File:
         few = counts <= common
         self._rows, self._row_bits = rows[order], np.uint64(row_bits)
         self.distinct, self._starts, self._counts = distinct[few], starts[few], counts[few]
-        self.common = Counted(int((~few).sum()), int(counts[~few].sum()))
+        self.common = IgnoredKeys(int((~few).sum()), int(counts[~few].sum()))
 
     def fingerprints_from(self, first_new: int) -> NDArray[np.uint64]:
         """Those that a row from here on has."""
@@ -134,9 +134,9 @@ class _File:
         for first in range(0, int(ends[-1]) if ends.size else 0, most):
             numbers = np.arange(first, min(first + most, int(ends[-1])))
             places = np.searchsorted(ends, numbers, "right")
-            yield self._some(one[places], other[places], ends[places] - numbers - 1, first_new)
+            yield self._pairs_at(one[places], other[places], ends[places] - numbers - 1, first_new)
 
-    def _some(
+    def _pairs_at(
         self, one: NDArray[np.int64], other: NDArray[np.int64], number: NDArray[np.int64], first_new: int
     ) -> NDArray[np.uint64]:
         """The pairs of rows with these numbers among all that have one fingerprint and the other."""

@@ -13,14 +13,14 @@ from neardup.offline.pairs.pair_source import Pairs
 
 
 @contextmanager
-def collecting(directory: Path) -> Iterator["CollectedPairs"]:
+def pair_files(directory: Path) -> Iterator["PairFiles"]:
     """Pairs in files without a name: they end with the arrays that are mapped from them, or with the process."""
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_files:
-        yield CollectedPairs([open_files.enter_context(tempfile.TemporaryFile(dir=directory)) for _ in Pairs._fields])
+        yield PairFiles([open_files.enter_context(tempfile.TemporaryFile(dir=directory)) for _ in Pairs._fields])
 
 
-class CollectedPairs:
+class PairFiles:
     """A file for each column."""
 
     def __init__(self, columns: Sequence[IO[bytes]]) -> None:

@@ -17,7 +17,7 @@ class Pairs(NamedTuple):
     score: NDArray[np.float32]
 
 
-class Counted(NamedTuple):
+class IgnoredKeys(NamedTuple):
     """What was left out: keys that too many documents have, and how many of these documents there are."""
 
     common_keys: int
@@ -40,5 +40,5 @@ class PairSource(Protocol):
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[Pairs, Counted]:
+    ) -> tuple[Pairs, IgnoredKeys]:
         """The new pairs. `progress`: steps done, of all."""

@@ -81,7 +81,7 @@ class Postings:
         return found
 
     @contextmanager
-    def taking_in(
+    def extended(
         self,
         documents: ColumnStore,
         kept: NDArray[np.bool_],
@@ -268,16 +268,16 @@ def _make_durable(path: Path, words: NDArray[np.uint64], *, written: bool) -> in
 def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64]:
     """One partition of all runs."""
 
-    def two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def merge_two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
         both = np.empty(one.size + other.size, np.uint64)
         merge_step(one, None, other, None, (0, 0), both, None, both.size)
         return both
 
-    return merged([run.partition(number) for run in runs], two)
+    return merge_pairwise([run.partition(number) for run in runs], merge_two)
 
 
-def merged(parts: Sequence[_T], two: Callable[[_T, _T], _T]) -> _T:
+def merge_pairwise(parts: Sequence[_T], merge_two: Callable[[_T, _T], _T]) -> _T:
     """All parts as one, merged two by two, and what comes of it again: log2 passes over everything (Broder 1997)."""
     while len(parts) > 1:
-        parts = [two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+        parts = [merge_two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
     return parts[0]

@@ -9,15 +9,15 @@ import numpy as np
 
 from neardup.kernels.offline.postings import PARTITIONS, PairRules, TakingPart, expand
 from neardup.offline.pairs.counted_runs import CountedRun, RunBuffer, Score, merge_runs
-from neardup.offline.pairs.pair_files import collecting
-from neardup.offline.pairs.pair_source import Counted, Pairs
+from neardup.offline.pairs.pair_files import pair_files
+from neardup.offline.pairs.pair_source import IgnoredKeys, Pairs
 from neardup.offline.pairs.postings import Postings
 from neardup.util.parallel import CORES
 
 
-def pairs_sharing(
+def pairs_with_shared_keys(
     postings: Postings,
-    who: TakingPart,
+    participation: TakingPart,
     first_new: int,
     *,
     common: int,
@@ -25,14 +25,14 @@ def pairs_sharing(
     directory: Path,
     score: Score,
     progress: Callable[[int, int], None],
-) -> tuple[Pairs, Counted]:
+) -> tuple[Pairs, IgnoredKeys]:
     """The pairs of rows that share a key, one of them `first_new` or later, and that the score wants.
 
     `who` takes part in which keys goes by their rarity (`kernels.postings.rarity`); keys of more than `common` rows
     with a reach are ignored. Memory is bounded by `memory_bytes`, and by `common` words for each
     core.
     """
-    row_bits = who.reach.size.bit_length()
+    row_bits = participation.reach.size.bit_length()
     rules = PairRules(first_new, common, row_bits)
     spilled = directory / "spilled"
     shutil.rmtree(spilled, ignore_errors=True)
@@ -48,7 +48,7 @@ def pairs_sharing(
                     words,
                     at,
                     done,
-                    who,
+                    participation,
                     rules,
                     buffer.pairs,
                     buffer.filled,
@@ -58,7 +58,7 @@ def pairs_sharing(
                     buffer.cut()
         return buffer.finish()
 
-    with ThreadPoolExecutor(CORES) as pool, collecting(directory) as found:
+    with ThreadPoolExecutor(CORES) as pool, pair_files(directory) as found:
         runs: list[CountedRun] = []
         for done, some in enumerate(pool.map(collect, range(CORES))):
             runs += some
@@ -68,4 +68,4 @@ def pairs_sharing(
     shutil.rmtree(spilled, ignore_errors=True)
     progress(CORES + 1, CORES + 1)
     common_keys, common_postings = ignored.sum(axis=0).tolist()
-    return pairs, Counted(common_keys, common_postings)
+    return pairs, IgnoredKeys(common_keys, common_postings)

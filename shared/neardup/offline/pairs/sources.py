@@ -24,9 +24,9 @@ from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.counted_runs import Score
 from neardup.offline.pairs.hamming_sources import HammingSource, PsmSource
-from neardup.offline.pairs.pair_source import Counted, Pairs, PairSource
+from neardup.offline.pairs.pair_source import IgnoredKeys, Pairs, PairSource
 from neardup.offline.pairs.postings import Keys, Postings
-from neardup.offline.pairs.shared_keys import pairs_sharing
+from neardup.offline.pairs.shared_keys import pairs_with_shared_keys
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 
 MARGIN: Final = 0.25
@@ -36,7 +36,7 @@ is decided by the same samples: no pair is lost."""
 _ROUNDING: Final = 1e-9
 
 
-class Needs(NamedTuple):
+class SharedKeyBounds(NamedTuple):
     """How many keys each row shares at least with any that it is wanted with: `with_any`, and as the smaller one at its
     own modulus and at the next ones. How many it has there, common ones included. For exponents see TakingPart.
 
@@ -59,7 +59,7 @@ class KeySource(ABC):
 
     def __init__(self, directory: Path, options: Options) -> None:
         self._directory, self._options = directory, options
-        self.postings = Postings(directory, f"{self.name} {self._choices()} of {options.signature_version}")
+        self.postings = Postings(directory, f"{self.name} {self._parameters()} of {options.signature_version}")
 
     def pairs(
         self,
@@ -67,20 +67,20 @@ class KeySource(ABC):
         kept: NDArray[np.bool_],
         first_new: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[Pairs, Counted]:
+    ) -> tuple[Pairs, IgnoredKeys]:
         """See PairSource."""
         options = self._options
         most_keys = self._most_keys(documents)
-        with self.postings.taking_in(documents, kept, self.keys_of, most_keys, options.memory_bytes):
-            who, beyond = self._taking_part(documents, kept)
-            return pairs_sharing(
+        with self.postings.extended(documents, kept, self.keys_of, most_keys, options.memory_bytes):
+            participation, beyond = self._participation(documents, kept)
+            return pairs_with_shared_keys(
                 self.postings,
-                who,
+                participation,
                 first_new,
                 common=options.common,
                 memory_bytes=options.memory_bytes,
                 directory=self._directory,
-                score=self._score(documents, who, beyond),
+                score=self._score(documents, participation, beyond),
                 progress=progress,
             )
 
@@ -88,7 +88,7 @@ class KeySource(ABC):
     def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         """The keys of each row, one row after the other, and how many each has."""
 
-    def _choices(self) -> str:
+    def _parameters(self) -> str:
         """What the keys depend on beside the sketches."""
         return ""
 
@@ -96,11 +96,11 @@ class KeySource(ABC):
         """How many keys each row has at most; if nothing better is known, one for each word of its sketch."""
         return np.diff(documents.starts)
 
-    def _needs(self, documents: ColumnStore) -> Needs | None:
+    def _bounds(self, documents: ColumnStore) -> SharedKeyBounds | None:
         """None: one key, whatever else is known."""
         return None
 
-    def _taking_part(self, documents: ColumnStore, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
+    def _participation(self, documents: ColumnStore, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
         """Who takes part in which keys, and how many of its keys are beyond that: as the smaller one at each modulus,
         and with any.
 
@@ -109,28 +109,28 @@ class KeySource(ABC):
         """
         common = self._options.common
         everywhere = np.where(kept, common.bit_length(), 0).astype(np.uint8)
-        needs = self._needs(documents)
-        if needs is None:
+        bounds = self._bounds(documents)
+        if bounds is None:
             zeros = np.zeros((len(documents), 1), np.uint16)
             return TakingPart(everywhere, zeros[:, 0].astype(np.uint8), zeros, everywhere[:, None]), zeros
-        levels = needs.sizes.shape[1]
+        levels = bounds.sizes.shape[1]
         counts = np.zeros((len(documents), levels, common.bit_length() + 1), np.uint8)
         for number in range(PARTITIONS):
-            count_rarities(self.postings.partition(number), everywhere, needs.exponents, common, counts)
-        reach, with_any = reach_of(counts, 0, needs.sizes[:, 0].astype(np.int64), needs.with_any)
+            count_rarities(self.postings.partition(number), everywhere, bounds.exponents, common, counts)
+        reach, with_any = reach_of(counts, 0, bounds.sizes[:, 0].astype(np.int64), bounds.with_any)
         reach = np.minimum(reach, everywhere)
         as_smaller = np.empty((len(documents), levels), np.uint8)
         beyond = np.empty((len(documents), levels + 1), np.uint16)
         beyond[:, levels] = with_any
         for level in range(levels):
-            sizes, needed = needs.sizes[:, level].astype(np.int64), needs.as_smaller[:, level]
+            sizes, needed = bounds.sizes[:, level].astype(np.int64), bounds.as_smaller[:, level]
             reach_here, beyond_here = reach_of(counts, level, sizes, needed)
             as_smaller[:, level] = np.minimum(reach_here, reach)
             beyond[:, level] = np.where(reach_here <= reach, beyond_here, with_any)
-        beyond[needs.sizes[:, 0] == MOST] = MOST
-        return TakingPart(reach, needs.exponents, needs.sizes, as_smaller), beyond
+        beyond[bounds.sizes[:, 0] == MOST] = MOST
+        return TakingPart(reach, bounds.exponents, bounds.sizes, as_smaller), beyond
 
-    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: ColumnStore, participation: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         """How many keys a pair shares, if nothing better is known."""
         return lambda pairs, counts: counts.astype(np.float32)
 
@@ -147,7 +147,7 @@ class ShingleSource(KeySource):
     def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
-    def _needs(self, documents: ColumnStore) -> Needs:
+    def _bounds(self, documents: ColumnStore) -> SharedKeyBounds:
         """With any: what a containment needs, where a resemblance needs no less, which is nearly everywhere. A small
         sample is of a small document, so that it is all of it: what is sampled less is larger.
 
@@ -160,15 +160,15 @@ class ShingleSource(KeySource):
         with_any = np.where(large, contained, 1).astype(np.int64)
         share = max(min(containment, 2 * resemblance / (1 + resemblance)), 0.0)
         as_smaller = np.maximum(np.ceil(share * sizes - _ROUNDING), 1).astype(np.int64)
-        return Needs(with_any, as_smaller, exponents, sizes)
+        return SharedKeyBounds(with_any, as_smaller, exponents, sizes)
 
     @property
     def _least(self) -> tuple[float, float]:
         thresholds = self._options.thresholds
         return thresholds.resemblance - MARGIN, thresholds.containment - MARGIN
 
-    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
-        rows = SampledRows(documents.words, documents.starts, who.exponents, who.sizes)
+    def _score(self, documents: ColumnStore, participation: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+        rows = SampledRows(documents.words, documents.starts, participation.exponents, participation.sizes)
         return lambda pairs, counts: score_samples(rows, pairs, counts, beyond, *self._least, LEAST_SAMPLED)
 
 
@@ -180,7 +180,7 @@ class SuperShingleSource(KeySource):
     def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
         return Keys(*super_keys(documents.words, documents.starts, rows, self._options.super_size))
 
-    def _choices(self) -> str:
+    def _parameters(self) -> str:
         return f"of {self._options.super_size}"
 
 
@@ -193,7 +193,7 @@ class BandSource(KeySource):
         bands = self._options.bands
         return Keys(*band_keys(documents.words, documents.starts, rows, bands.k, bands.s))
 
-    def _choices(self) -> str:
+    def _parameters(self) -> str:
         return f"{self._options.bands.k}x{self._options.bands.s}"
 
 
@@ -213,13 +213,13 @@ class SpotSource(KeySource):
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         return sizes
 
-    def _needs(self, documents: ColumnStore) -> Needs:
+    def _bounds(self, documents: ColumnStore) -> SharedKeyBounds:
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         needed = np.ceil(self._options.spot_resemblance * sizes - _ROUNDING).astype(np.int64)
         at_most = np.minimum(sizes, MOST).astype(np.uint16)
-        return Needs(needed, needed[:, None], np.zeros(sizes.size, np.uint8), at_most[:, None])
+        return SharedKeyBounds(needed, needed[:, None], np.zeros(sizes.size, np.uint8), at_most[:, None])
 
-    def _score(self, documents: ColumnStore, who: TakingPart, beyond: NDArray[np.uint16]) -> Score:
+    def _score(self, documents: ColumnStore, participation: TakingPart, beyond: NDArray[np.uint16]) -> Score:
         words, starts, least = documents.words, documents.starts, self._options.spot_resemblance
         sizes = spot_sizes(words, starts)
         return lambda pairs, counts: score_spots(words, starts, sizes, pairs, least)

@@ -12,7 +12,7 @@ LOCK: Final = "lock"
 
 
 @contextmanager
-def alone(work: Path) -> Iterator[None]:
+def exclusive_pass(work: Path) -> Iterator[None]:
     """Holds a lock that ends with the process, however it ends. Raises StateError if another one holds it."""
     work.mkdir(parents=True, exist_ok=True)
     with (work / LOCK).open("a") as file:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import WrongState
@@ -18,11 +19,15 @@ from neardup.util.array_file import Contents
 _MAGIC: Final = b"NDPHASE\0"
 _VERSION: Final = 1
 
-Found = tuple[Mapping[str, Any], Mapping[str, NDArray[Any]]]
-"""Values that JSON can say, and contiguous arrays."""
-
 Progress = Callable[[str, int, int], None]
 """Told the phase, and how many of its steps are done, of all. The last step is done when the output is durable."""
+
+
+class PhaseOutput(NamedTuple):
+    """The result of a phase: values that JSON can represent, and contiguous arrays by name."""
+
+    values: Mapping[str, object]
+    arrays: Mapping[str, NDArray[np.generic]]
 
 
 class RunKey(NamedTuple):
@@ -41,11 +46,11 @@ class Phases:
         self.done: list[Phase] = []
         self._directory, self._run, self._progress = directory, run, progress
 
-    def has(self, name: str) -> bool:
+    def is_done(self, name: str) -> bool:
         """Whether this run has finished a phase."""
         return self._path(name).exists() and self._run_of(name) == self._run
 
-    def before(self, name: str) -> Contents | None:
+    def previous(self, name: str) -> Contents | None:
         """What the run before this one found; None in the first run. Raises StateError when it is not there."""
         if not self._run.first:
             return None
@@ -56,25 +61,25 @@ class Phases:
             raise WrongState(f"{path}: expected {self._run.first} documents, got {got}: start anew with --full")
         return self._read(name)
 
-    def keep(
-        self, name: str, find: Callable[[], Found], *, writes: Sequence[Path] = (), mapped: bool = False
+    def run(
+        self, name: str, find: Callable[[], PhaseOutput], *, writes: Sequence[Path] = (), mapped: bool = False
     ) -> Contents:
         """What a phase finds (some values and some arrays): now, or before a restart.
 
         `writes`: to other files. `mapped`: arrays found before are not read into memory, but mapped.
         """
-        if self.has(name) and all(path.exists() for path in writes):
-            return self.repeat(name, mapped=mapped)
+        if self.is_done(name) and all(path.exists() for path in writes):
+            return self.load(name, mapped=mapped)
         started = time.perf_counter()
-        values, arrays = find()
+        found = find()
         seconds = time.perf_counter() - started
         elsewhere = sum(path.stat().st_size for path in writes)
-        about = {"run": self._run, "seconds": seconds, "elsewhere": elsewhere, "values": values}
-        array_file.write(self._path(name), magic=_MAGIC, version=_VERSION, about=about, arrays=arrays)
+        about = {"run": self._run, "seconds": seconds, "elsewhere": elsewhere, "values": found.values}
+        array_file.write(self._path(name), magic=_MAGIC, version=_VERSION, about=about, arrays=found.arrays)
         self._finished(name, repeated=False)
-        return Contents(dict(values), dict(arrays))
+        return Contents(dict(found.values), dict(found.arrays))
 
-    def repeat(self, name: str, *, mapped: bool = False) -> Contents:
+    def load(self, name: str, *, mapped: bool = False) -> Contents:
         """What a phase that is finished has found."""
         self._finished(name, repeated=True)
         return self._mapped(name) if mapped else self._read(name)

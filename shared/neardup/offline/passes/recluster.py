@@ -20,18 +20,35 @@ from typing import Final
 from neardup.errors import WrongState
 from neardup.offline.corpus.columns import ColumnStore, gather
 from neardup.offline.corpus.corpus import Corpus
-from neardup.offline.corpus.forgetting import LeftOut
-from neardup.offline.layout import DOCUMENTS, documents_directory, work_directory
+from neardup.offline.corpus.forgetting import ForgottenIds
+from neardup.offline.layout import DOCUMENTS, documents_directory, source_directory, work_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import PairSource
+from neardup.offline.pairs.sources import make_source
 from neardup.offline.passes import run_file
-from neardup.offline.passes.lock import LOCK, alone
-from neardup.offline.passes.phases import Progress
+from neardup.offline.passes.lock import LOCK, exclusive_pass
+from neardup.offline.passes.phases import Progress, RunKey
 from neardup.offline.passes.run import PassRun
 from neardup.offline.report.files import write_report
 from neardup.offline.report.report import Phase, Report
 
+RESULTS: Final = "clusters"
+"""Directory in the state directory where passes write their results."""
 _DROPPED: Final = "dropped-"
+
+
+def run_pass(
+    address: str, directory: Path, options: Options, progress: Progress = lambda phase, done, of: None
+) -> Report:
+    """Cluster the corpus at an address with the pair sources that the options name. May block for long.
+
+    If documents of the previous pass were forgotten since, the pass recomputes everything. An exception from `progress`
+    aborts the pass, and the next pass resumes it. Raises StateError.
+    """
+    corpus = Corpus(address)
+    reset_if_forgotten(corpus, directory)
+    sources = [make_source(name, source_directory(directory, name), options) for name in options.pair_sources]
+    return recluster(corpus, directory, options, sources, progress)
 
 
 def recluster(
@@ -49,14 +66,18 @@ def recluster(
     assert [source.name for source in sources] == list(options.pair_sources)
     begun = time.perf_counter()
     work = work_directory(directory)
-    with alone(work):
+
+    def run_from(documents: ColumnStore, run: RunKey) -> PassRun:
+        return PassRun(directory, work, documents, run=run, options=options, sources=sources, progress=progress)
+
+    with exclusive_pass(work):
         last = run_file.load(work, options)
         known = 0 if last is None else last.rows
         phases: list[Phase] = []
-        gathered(directory).verify()
+        open_documents(directory).verify()
         if last is not None and not PassRun.is_finished(work, last):
             known = last.first
-            phases = PassRun(directory, work, gathered(directory), last, options, sources, progress).go().phases
+            phases = run_from(open_documents(directory), last).run().phases
         started, size = time.perf_counter(), _bytes_in(work / DOCUMENTS)
         forgotten = corpus.forgotten()
         documents = gather(corpus, work / DOCUMENTS, lambda done, of: progress("gather", done, of), forgotten)
@@ -64,7 +85,7 @@ def recluster(
         gathering = Phase("gather", time.perf_counter() - started, _bytes_in(work / DOCUMENTS) - size)
         this = run_file.next_run(last, documents.manifest)
         run_file.begin(work, options, this)
-        report = PassRun(directory, work, documents, this, options, sources, progress).go()
+        report = run_from(documents, this).run()
         phases += [gathering, *report.phases]
         seconds = time.perf_counter() - begun
         report = replace(report, new_documents=this.rows - known, phases=phases, seconds=seconds)
@@ -72,7 +93,7 @@ def recluster(
         return report
 
 
-def start_anew(directory: Path) -> None:
+def reset_pass(directory: Path) -> None:
     """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
 
     The results stay until there are new ones: what they say against the stream is where its revisions go on.
@@ -80,7 +101,7 @@ def start_anew(directory: Path) -> None:
     work = work_directory(directory)
     if not work.exists():
         return
-    with alone(work):
+    with exclusive_pass(work):
         # Documents last, and a folder at once: whenever this is cut off, what is left belongs to those that are left.
         for path in work.glob(f"{_DROPPED}*"):
             shutil.rmtree(path)
@@ -91,16 +112,16 @@ def start_anew(directory: Path) -> None:
                 path.unlink()
 
 
-def drop_forgotten(corpus: Corpus, directory: Path) -> None:
+def reset_if_forgotten(corpus: Corpus, directory: Path) -> None:
     """Start anew if documents of the last run were forgotten since: all that was found may rest on them.
 
     Before sources of pairs are made, which keep what they know of documents there. Raises StateError.
     """
-    if LeftOut(corpus.forgotten()).among(gathered(directory).id).any():
-        start_anew(directory)
+    if ForgottenIds(corpus.forgotten()).contains(open_documents(directory).id).any():
+        reset_pass(directory)
 
 
-def gathered(directory: Path) -> ColumnStore:
+def open_documents(directory: Path) -> ColumnStore:
     """The documents that the last run in a directory worked on. Raises StateError."""
     return ColumnStore(documents_directory(directory))
 

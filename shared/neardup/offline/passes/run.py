@@ -9,21 +9,21 @@ Old edges may go: a new document that stands earlier than its copies is kept in 
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import CorruptState
-from neardup.offline.clusters.clusters import Before, Leaders, find_clusters
+from neardup.offline.clusters.clusters import Leaders, PreviousClusters, find_clusters
 from neardup.offline.clusters.copies import Copies, find_copies
 from neardup.offline.clusters.edges import Contained, Edges, find_edges
-from neardup.offline.clusters.overturned import Said, find_overturned, revised, said_in
+from neardup.offline.clusters.overturned import Revisions, find_overturned, next_revisions, read_revisions
 from neardup.offline.clusters.representative import representatives
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.options import Options
 from neardup.offline.pairs.pair_source import Pairs, PairSource
-from neardup.offline.passes.phases import Found, Phases, Progress, RunKey
+from neardup.offline.passes.phases import PhaseOutput, Phases, Progress, RunKey
 from neardup.offline.queries.index_reader import FILE as INDEX_FILE
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.report.counting import make_report
@@ -38,6 +38,13 @@ RESULTS: Final = "results"
 INDEX: Final = "index"
 
 
+class SourceCounts(NamedTuple):
+    """Counts by the name of the pair source, of one run."""
+
+    pairs: dict[str, int]
+    common_keys: dict[str, int]
+
+
 class PassRun:
     """Writes results to `directory`, and what the phases find to `work`. Raises StateError."""
 
@@ -46,6 +53,7 @@ class PassRun:
         directory: Path,
         work: Path,
         documents: ColumnStore,
+        *,
         run: RunKey,
         options: Options,
         sources: Sequence[PairSource],
@@ -60,62 +68,62 @@ class PassRun:
     @staticmethod
     def is_finished(work: Path, run: RunKey) -> bool:
         """Whether all its phases are."""
-        return Phases(work, run, lambda phase, done, of: None).has(INDEX)
+        return Phases(work, run, lambda phase, done, of: None).is_done(INDEX)
 
-    def go(self) -> Report:
+    def run(self) -> Report:
         """Do what is not done yet."""
         copies = self._copies()
         counts, edges, contained, touched = self._edges(copies)
         leaders = self._clusters(copies, edges, touched)
-        said = self._overturned(copies, leaders, contained)
-        self._results(copies, leaders, edges, contained, said)
+        revisions = self._overturned(copies, leaders, contained)
+        self._results(copies, leaders, edges, contained, revisions)
         self._index()
         return make_report(
             self._documents,
             copies,
             leaders,
-            said,
+            revisions,
             new_documents=self._run.rows - self._run.first,
             edges=edges.a.size,
             contained=contained.inner.size,
-            pairs=counts["pairs"],
-            common_keys=counts["common_keys"],
+            pairs=counts.pairs,
+            common_keys=counts.common_keys,
             large_cluster=self._options.large_cluster,
             phases=self._phases.done,
         )
 
     def _copies(self) -> Copies:
-        def find() -> Found:
-            return {}, find_copies(self._documents)._asdict()
+        def find() -> PhaseOutput:
+            return PhaseOutput({}, find_copies(self._documents)._asdict())
 
-        return Copies(**self._phases.keep(COPIES, find).arrays)
+        return Copies(**self._phases.run(COPIES, find).arrays)
 
-    def _edges(self, copies: Copies) -> tuple[Mapping[str, Any], Edges, Contained, NDArray[np.uint32]]:
+    def _edges(self, copies: Copies) -> tuple[SourceCounts, Edges, Contained, NDArray[np.uint32]]:
         """How many pairs there were, all edges, all that is contained, and the rows that have gained or lost edges."""
-        if self._phases.has(EDGES):
-            found = self._phases.repeat(EDGES)
+        if self._phases.is_done(EDGES):
+            found = self._phases.load(EDGES)
         else:
             pairs = [(source.name, *self._pairs(source, copies)) for source in self._sources]
-            found = self._phases.keep(EDGES, lambda: self._verified(copies, pairs))
+            found = self._phases.run(EDGES, lambda: self._verified(copies, pairs))
             for source in self._sources:
                 self._phases.drop(_pairs_of(source))
         arrays = found.arrays
-        return found.about, _edges_in(arrays), _contained_in(arrays), arrays["touched"]
+        return SourceCounts(**found.about), _edges_in(arrays), _contained_in(arrays), arrays["touched"]
 
     def _pairs(self, source: PairSource, copies: Copies) -> tuple[Pairs, int]:
         """The new ones, and how many keys were too common to be used."""
         name = _pairs_of(source)
 
-        def find() -> Found:
+        def find() -> PhaseOutput:
             pairs, counted = source.pairs(
                 self._documents, copies.comparable, self._run.first, lambda done, of: self._progress(name, done, of)
             )
-            return {"common_keys": counted.common_keys}, pairs._asdict()
+            return PhaseOutput({"common_keys": counted.common_keys}, pairs._asdict())
 
-        found = self._phases.keep(name, find, mapped=True)
+        found = self._phases.run(name, find, mapped=True)
         return Pairs(**found.arrays), found.about["common_keys"]
 
-    def _verified(self, copies: Copies, sources: Sequence[tuple[str, Pairs, int]]) -> Found:
+    def _verified(self, copies: Copies, sources: Sequence[tuple[str, Pairs, int]]) -> PhaseOutput:
         new, new_contained = find_edges(
             self._documents,
             [(name, pairs) for name, pairs, _ in sources],
@@ -123,7 +131,7 @@ class PassRun:
             lambda done, of: self._progress(EDGES, done, of),
         )
         touched = [new.a, new.b]
-        before = self._phases.before(EDGES)
+        before = self._phases.previous(EDGES)
         if before is not None:
             old, old_contained = _edges_in(before.arrays), _contained_in(before.arrays)
             holds = copies.comparable[old.a] & copies.comparable[old.b]
@@ -131,50 +139,54 @@ class PassRun:
             new = Edges(*_joined(old, holds, new))
             holds = copies.comparable[old_contained.inner] & copies.comparable[old_contained.outer]
             new_contained = Contained(*_joined(old_contained, holds, new_contained))
-        counts = {
-            "pairs": {name: int(pairs.a.size) for name, pairs, _ in sources},
-            "common_keys": {name: common for name, _, common in sources},
-        }
-        return counts, {**new._asdict(), **new_contained._asdict(), "touched": np.unique(np.concatenate(touched))}
+        counts = SourceCounts(
+            pairs={name: int(pairs.a.size) for name, pairs, _ in sources},
+            common_keys={name: common for name, _, common in sources},
+        )
+        arrays = {**new._asdict(), **new_contained._asdict(), "touched": np.unique(np.concatenate(touched))}
+        return PhaseOutput(counts._asdict(), arrays)
 
     def _clusters(self, copies: Copies, edges: Edges, touched: NDArray[np.uint32]) -> Leaders:
-        def find() -> Found:
-            last = self._phases.before(CLUSTERS)
-            before = None if last is None else Before(last.arrays["cluster"], touched)
-            return {}, find_clusters(self._documents, copies, edges, self._options, before)._asdict()
+        def find() -> PhaseOutput:
+            last = self._phases.previous(CLUSTERS)
+            before = None if last is None else PreviousClusters(last.arrays["cluster"], touched)
+            leaders = find_clusters(self._documents, copies, edges, self._options, before)
+            return PhaseOutput({}, leaders._asdict())
 
-        return Leaders(**self._phases.keep(CLUSTERS, find).arrays)
+        return Leaders(**self._phases.run(CLUSTERS, find).arrays)
 
-    def _overturned(self, copies: Copies, leaders: Leaders, contained: Contained) -> Said:
-        def find() -> Found:
-            before = said_in(self._directory / "overturned.parquet", self._documents)
+    def _overturned(self, copies: Copies, leaders: Leaders, contained: Contained) -> Revisions:
+        def find() -> PhaseOutput:
+            before = read_revisions(self._directory / "overturned.parquet", self._documents)
             found = find_overturned(self._documents, copies, leaders.cluster, contained)
-            return {}, revised(self._documents, found, before)._asdict()
+            return PhaseOutput({}, next_revisions(self._documents, found, before)._asdict())
 
-        return Said(**self._phases.keep(OVERTURNED, find).arrays)
+        return Revisions(**self._phases.run(OVERTURNED, find).arrays)
 
-    def _results(self, copies: Copies, leaders: Leaders, edges: Edges, contained: Contained, said: Said) -> None:
+    def _results(
+        self, copies: Copies, leaders: Leaders, edges: Edges, contained: Contained, revisions: Revisions
+    ) -> None:
         rule = self._options.representative
-        if self._phases.has(RESULTS) and self._phases.values(RESULTS)["representative"] != rule:
+        if self._phases.is_done(RESULTS) and self._phases.values(RESULTS)["representative"] != rule:
             self._phases.drop(INDEX)
             self._phases.drop(RESULTS)
 
-        def write() -> Found:
+        def write() -> PhaseOutput:
             standing = representatives(self._documents, leaders.cluster, rule)
             write_clusters(self._directory, self._documents, copies, leaders.cluster, standing)
             write_contained(self._directory, self._documents, contained)
             write_edges(self._directory, self._documents, edges, [source.name for source in self._sources])
-            write_overturned(self._directory, self._documents, copies, said)
-            return {"representative": rule}, {}
+            write_overturned(self._directory, self._documents, copies, revisions)
+            return PhaseOutput({"representative": rule}, {})
 
-        self._phases.keep(RESULTS, write, writes=[self._directory / f"{name}.parquet" for name in FILES])
+        self._phases.run(RESULTS, write, writes=[self._directory / f"{name}.parquet" for name in FILES])
 
     def _index(self) -> None:
-        def build() -> Found:
+        def build() -> PhaseOutput:
             build_index(self._directory, self._documents)
-            return {}, {}
+            return PhaseOutput({}, {})
 
-        self._phases.keep(INDEX, build, writes=[self._directory / INDEX_FILE])
+        self._phases.run(INDEX, build, writes=[self._directory / INDEX_FILE])
 
 
 def _pairs_of(source: PairSource) -> str:

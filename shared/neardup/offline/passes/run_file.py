@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import xxhash
 
@@ -15,7 +15,7 @@ from neardup.util.atomic_file import write_text
 
 FILE: Final = "run.json"
 VERSION: Final = 1
-_FREE: Final = ("representative", "large_cluster", "memory_bytes")
+_CHANGEABLE: Final = ("representative", "large_cluster", "memory_bytes")
 """Options that change nothing of what is kept between runs."""
 
 
@@ -31,17 +31,17 @@ def load(directory: Path, options: Options) -> RunKey | None:
         raise CorruptState(f"{path}: expected what the last run was: {error!r}; start anew with --full") from error
     if version != VERSION:
         raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
-    asked = _lasting(options)
-    other = [name for name in asked if asked[name] != made_with.get(name)]
-    if other:
-        said = "; ".join(f"{name}: expected {made_with.get(name)}, got {asked[name]}" for name in other)
-        raise WrongState(f"{path}: made with other options: {said}; use these, another directory, or --full")
+    requested = _lasting_options(options)
+    changed = [name for name in requested if requested[name] != made_with.get(name)]
+    if changed:
+        differences = "; ".join(f"{name}: expected {made_with.get(name)}, got {requested[name]}" for name in changed)
+        raise WrongState(f"{path}: made with other options: {differences}; use these, another directory, or --full")
     return run
 
 
 def begin(directory: Path, options: Options, run: RunKey) -> None:
     """Make a run the last one."""
-    body = {"version": VERSION, "options": _lasting(options), "run": run._asdict()}
+    body = {"version": VERSION, "options": _lasting_options(options), "run": run._asdict()}
     write_text(directory / FILE, json.dumps(body, indent=1))
 
 
@@ -63,8 +63,8 @@ def _digest(manifest: Manifest, count: int) -> str:
     return f"{count}-{xxhash.xxh3_64_hexdigest(json.dumps(manifest.files[:count]).encode())}"
 
 
-def _lasting(options: Options) -> dict[str, Any]:
+def _lasting_options(options: Options) -> dict[str, object]:
     """As JSON has it."""
-    fields = {name: value for name, value in asdict(options).items() if name not in _FREE}
-    lasting: dict[str, Any] = json.loads(json.dumps(fields))
+    fields = {name: value for name, value in asdict(options).items() if name not in _CHANGEABLE}
+    lasting: dict[str, object] = json.loads(json.dumps(fields))
     return lasting

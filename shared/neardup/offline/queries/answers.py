@@ -6,7 +6,7 @@ from neardup.types import PageRef
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClusterMember:
     """A document in a cluster, and its relation to the cluster's first document: "first" if it is that."""
 
     url: str
@@ -24,11 +24,11 @@ class Cluster:
     name: str
     size: int
     representative: PageRef
-    urls: list[Member]
+    urls: list[ClusterMember]
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
+class UrlDocument:
     """A document of the url that was asked for."""
 
     document: str
@@ -40,7 +40,7 @@ class LookedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Containment:
     """A document in a containment, and how much of the contained one is in the other."""
 
     url: str
@@ -53,14 +53,14 @@ class Lookup:
     """What is known of a url: its documents, the last first, their clusters, what contains and is contained in them."""
 
     url: str
-    documents: list[LookedUp]
+    documents: list[UrlDocument]
     clusters: list[Cluster]
-    contained_in: list[Held]
-    contains: list[Held]
+    contained_in: list[Containment]
+    contains: list[Containment]
 
 
-@dataclass(frozen=True, slots=True)
-class Similar:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarDocument:
     """A document like a text: "contains" is said where it is in the text, "contained" where the text is in it."""
 
     url: str
@@ -75,15 +75,15 @@ class Similar:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarTo:
+class SimilarDocuments:
     """The documents most like a text. `skipped`: why it cannot be compared with any."""
 
     skipped: str | None
-    documents: list[Similar]
+    documents: list[SimilarDocument]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NewLocation:
     """Where a page is now: the document fetched last under another url, and how it relates to the one that was lost.
 
     `relation` is None where the two resemble the cluster's first document, and each other less; or where the pass kept
@@ -105,4 +105,4 @@ class Moved:
     document: str
     fetched_at: str | None
     moved: bool
-    found: Found | None
+    found: NewLocation | None

@@ -20,7 +20,7 @@ from typing import Final
 from neardup.matching.rule import Thresholds
 from neardup.offline.corpus.columns import ColumnStore
 from neardup.offline.queries.index_reader import Entry
-from neardup.offline.queries.relation import liken
+from neardup.offline.queries.relation import relation_between
 from neardup.types import Relation
 from neardup.util.urls import host_or_url
 
@@ -94,7 +94,7 @@ def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thr
     ordered = sorted(entries, key=lambda each: (each.fetched, each.id))
     versions = [_version(ordered[0], None, None)]
     for before, after in pairwise(ordered):
-        relation, resemblance = liken(documents, before, after, thresholds)
+        relation, resemblance = relation_between(documents, before, after, thresholds)
         versions.append(_version(after, _CHANGE_OF[relation], resemblance))
     return History(ordered[0].url, versions)
 

@@ -3,8 +3,10 @@
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import xxhash
 
@@ -19,7 +21,7 @@ _BY_URL: Final = """
     SELECT * FROM documents WHERE url_hash = ? AND url = ?
     ORDER BY fetched DESC, timestamp DESC, partition DESC, offset DESC
 """
-_NAMED: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ?"
+_BY_NAME: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ?"
 _BY_ID: Final = "SELECT * FROM documents WHERE partition = ? AND offset = ? AND timestamp = ?"
 _URLS_IN: Final = """
     SELECT * FROM documents WHERE rowid IN (
@@ -51,7 +53,8 @@ _FETCHED_AGAIN: Final = """
 """
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
     """What the index knows of a document: a row of its table, which also has a checksum, as SQLite itself keeps none.
 
     `fetched` is when, in milliseconds: `fetched_at` if that is a time in ISO 8601, else the time of the record. `kept`
@@ -85,6 +88,10 @@ class Entry(NamedTuple):
     def document(self) -> str:
         """Its name."""
         return str(self.id)
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(Entry))
+_VALUES: Final = attrgetter(*_COLUMNS)
 
 
 class IndexReader:
@@ -127,7 +134,7 @@ class IndexReader:
 
     def url_of(self, document: str) -> str:
         """Of a document that another entry names. Raises CorruptState if there is no such document."""
-        for row in self._select(_NAMED, *DocumentId.parse(document)):
+        for row in self._select(_BY_NAME, *DocumentId.parse(document)):
             return self._entry(row).url
         raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
 
@@ -155,8 +162,8 @@ class IndexReader:
         return (self._entry(row) for row in self._select(_FETCHED_AGAIN))
 
     def _entry(self, row: Sequence[Any]) -> Entry:
-        *fields, expected = row
-        entry = Entry(*fields)
+        *values, expected = row
+        entry = Entry(**dict(zip(_COLUMNS, values, strict=True)))
         if (got := checksum_of(entry)) != expected:
             raise CorruptState(f"{self._path}: expected checksum {expected} of an entry, got {got}; {HOW_TO_MAKE}")
         return entry
@@ -170,7 +177,13 @@ class IndexReader:
 
 def checksum_of(entry: Entry) -> int:
     """CRC-32 of all that an entry says."""
-    return zlib.crc32(repr(tuple(entry)).encode())
+    return zlib.crc32(repr(values_of(entry)).encode())
+
+
+def values_of(entry: Entry) -> tuple[Any, ...]:
+    """Return the fields of an entry in the order of the columns of its table."""
+    values: tuple[Any, ...] = _VALUES(entry)
+    return values
 
 
 def url_hash(url: str) -> int:

@@ -19,8 +19,16 @@ from numpy.typing import NDArray
 from neardup.errors import CorruptState, NotClustered, WrongState
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.corpus.columns import ColumnStore
-from neardup.offline.corpus.rows import UNKNOWN, Rows
-from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, VERSION, Entry, checksum_of, url_hash
+from neardup.offline.corpus.document_ids import NO_ROW, RowIndex
+from neardup.offline.queries.index_reader import (
+    FILE,
+    HOW_TO_MAKE,
+    VERSION,
+    Entry,
+    checksum_of,
+    url_hash,
+    values_of,
+)
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED
 from neardup.types import DocumentId
 from neardup.util.atomic_file import replacing_path
@@ -65,9 +73,9 @@ def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
         # Nothing to keep safe: until it is renamed it counts for nothing. Its sorting stays within the cache.
         database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;")
         database.executescript(_TABLES)
-        standing = _Standing(documents)
+        stored = _StoredRows(documents)
         for batch in _batches(results / "clusters.parquet", CLUSTERS):
-            database.executemany(_FILL, ((*entry, checksum_of(entry)) for entry in _entries(batch, standing)))
+            database.executemany(_FILL, ((*values_of(entry), checksum_of(entry)) for entry in _entries(batch, stored)))
         for batch in _batches(results / "contained.parquet", CONTAINED):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             parse = DocumentId.parse
@@ -78,45 +86,59 @@ def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
         database.close()
 
 
-def moment_of(fetched_at: str | None, timestamp: int) -> int:
+def fetch_time(fetched_at: str | None, timestamp: int) -> int:
     """When a document was fetched, in milliseconds: as the crawler said, if that is a time, else as it was recorded."""
     try:
-        said = datetime.fromisoformat(fetched_at or "")
-        return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1000)
+        time = datetime.fromisoformat(fetched_at or "")
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
     except ValueError:
         return timestamp
 
 
-class _Standing:
+class _StoredRows:
     """Where each document stands among the gathered ones, if there are any."""
 
     def __init__(self, documents: ColumnStore | None) -> None:
         self._documents = documents
         if documents is not None:
-            self._rows, self._kept = Rows(documents), find_copies(documents).kept
+            self._rows, self._kept = RowIndex(documents.id), find_copies(documents).kept
 
     def of(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
         """Of each id its row, and name and row of the document that is kept of its copies."""
         if self._documents is None:
-            return ((UNKNOWN, f"{partition}:{offset}", UNKNOWN) for _, partition, offset in ids.tolist())
-        rows = self._rows.of(ids)
-        if (rows == UNKNOWN).any():
-            missing = DocumentId(*ids[np.argmax(rows == UNKNOWN)].tolist())
+            return ((NO_ROW, f"{partition}:{offset}", NO_ROW) for _, partition, offset in ids.tolist())
+        rows = self._rows.rows_of(ids)
+        if (rows == NO_ROW).any():
+            missing = DocumentId(*ids[np.argmax(rows == NO_ROW)].tolist())
             raise WrongState(f"document {missing}: expected it among the gathered documents; {HOW_TO_MAKE} --full")
         kept = self._kept[rows]
         names = (f"{partition}:{offset}" for _, partition, offset in self._documents.id[kept].tolist())
         return zip(rows.tolist(), names, kept.tolist(), strict=True)
 
 
-def _entries(batch: pyarrow.RecordBatch, standing: _Standing) -> Iterator[Entry]:
+def _entries(batch: pyarrow.RecordBatch, stored: _StoredRows) -> Iterator[Entry]:
     ids = np.stack([batch.column(name).to_numpy() for name in ("timestamp", "partition", "offset")], axis=1)
     rows = zip(*(batch.column(name).to_pylist() for name in CLUSTERS.names), strict=True)
-    for row, (number, kept, kept_row) in zip(rows, standing.of(ids), strict=True):
+    for row, (number, kept, kept_row) in zip(rows, stored.of(ids), strict=True):
         timestamp, partition, offset, url, fetched_at, size, cluster, relation, resemblance, members, one, _ = row
         yield Entry(
-            timestamp, partition, offset, url, url_hash(url), fetched_at, moment_of(fetched_at, timestamp), size,
-            cluster, members, relation, resemblance, one, number, kept, kept_row,
-        )  # fmt: skip
+            timestamp=timestamp,
+            partition=partition,
+            offset=offset,
+            url=url,
+            url_hash=url_hash(url),
+            fetched_at=fetched_at,
+            fetched=fetch_time(fetched_at, timestamp),
+            size=size,
+            cluster=cluster,
+            cluster_size=members,
+            relation=relation,
+            resemblance=resemblance,
+            representative=one,
+            row=number,
+            kept=kept,
+            kept_row=kept_row,
+        )
 
 
 def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:

@@ -17,10 +17,20 @@ from neardup.offline.layout import documents_directory, source_directory
 from neardup.offline.options import Options
 from neardup.offline.pairs.postings import Postings
 from neardup.offline.pairs.sources import ShingleSource
-from neardup.offline.queries.answers import Cluster, Found, Held, LookedUp, Lookup, Member, Moved, Similar, SimilarTo
+from neardup.offline.queries.answers import (
+    Cluster,
+    ClusterMember,
+    Containment,
+    Lookup,
+    Moved,
+    NewLocation,
+    SimilarDocument,
+    SimilarDocuments,
+    UrlDocument,
+)
 from neardup.offline.queries.changes import ChangeSummary, History, history_of, summarise
 from neardup.offline.queries.index_reader import FILE, HOW_TO_MAKE, Entry, IndexReader
-from neardup.offline.queries.relation import liken
+from neardup.offline.queries.relation import relation_between
 from neardup.offline.queries.similar import check_signatures, similar_rows
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
@@ -32,7 +42,7 @@ MOST_URLS: Final = 100
 MOST_SIMILAR: Final = 10
 
 
-class Place(NamedTuple):
+class PassFiles(NamedTuple):
     """Where the results of a pass are, and how to open its documents and postings. Opening may raise StateError."""
 
     results: Path
@@ -40,46 +50,46 @@ class Place(NamedTuple):
     postings: Callable[[], Postings]
 
     @classmethod
-    def of(cls, directory: Path, options: Options) -> "Place":
+    def of(cls, directory: Path, options: Options) -> "PassFiles":
         """That of `recluster` in a directory."""
         return cls(
             directory, lambda: ColumnStore(documents_directory(directory)), lambda: _postings(directory, options)
         )
 
 
-class _Opened:
+class _OpenPass:
     """What belongs to one index, opened when it is first needed."""
 
-    def __init__(self, identity: tuple[int, int, int], place: Place) -> None:
+    def __init__(self, identity: tuple[int, int, int], files: PassFiles) -> None:
         self.identity = identity
-        self._place = place
+        self._files = files
 
     @cached_property
     def documents(self) -> ColumnStore:
-        return self._place.documents()
+        return self._files.documents()
 
     @cached_property
     def postings(self) -> Postings:
-        return self._place.postings()
+        return self._files.postings()
 
 
 class Queries:
     """Answers questions. All of them may block, and raise StateError: NotClustered while there is no index yet."""
 
-    def __init__(self, place: Place, signatures: Signatures, thresholds: Thresholds) -> None:
-        self._place = place
+    def __init__(self, files: PassFiles, signatures: Signatures, thresholds: Thresholds) -> None:
+        self._files = files
         self._signatures = signatures
         self._thresholds = thresholds
-        self._path = place.results / FILE
+        self._path = files.results / FILE
         self._lock = threading.Lock()
-        self._opened: _Opened | None = None
+        self._opened: _OpenPass | None = None
         self._summary: tuple[tuple[int, int, int], ChangeSummary] | None = None
 
     @classmethod
     def of(cls, directory: Path, settings: Settings) -> "Queries":
         """About the pass in a directory. Raises SettingsError; a directory with no pass in it is none yet."""
-        place = Place.of(directory, Options.of(settings))
-        return cls(place, Signatures(SignatureOptions.of(settings)), Thresholds.of(settings))
+        files = PassFiles.of(directory, Options.of(settings))
+        return cls(files, Signatures(SignatureOptions.of(settings)), Thresholds.of(settings))
 
     def lookup(self, url: str, limit: int = MOST_URLS) -> Lookup | None:
         """What is known of a url, None if nothing is. `limit`: documents, urls of a cluster and containments told."""
@@ -91,7 +101,9 @@ class Queries:
             return Lookup(
                 url,
                 [
-                    LookedUp(each.document, each.fetched_at, each.size, each.cluster, each.relation, each.resemblance)
+                    UrlDocument(
+                        each.document, each.fetched_at, each.size, each.cluster, each.relation, each.resemblance
+                    )
                     for each in entries
                 ],
                 [
@@ -99,34 +111,34 @@ class Queries:
                         each.cluster,
                         each.cluster_size,
                         PageRef(index.url_of(each.representative), each.representative),
-                        [_member(other) for other in index.urls_in(each.cluster, limit)],
+                        [_cluster_member(other) for other in index.urls_in(each.cluster, limit)],
                     )
                     for each in {entry.cluster: entry for entry in entries}.values()
                 ],
-                _held(each for name in kept for each in index.containers(name, limit)),
-                _held(each for name in kept for each in index.contents(name, limit)),
+                _containments(each for name in kept for each in index.containers(name, limit)),
+                _containments(each for name in kept for each in index.contents(name, limit)),
             )
 
-    def similar(self, page: Page, limit: int = MOST_SIMILAR) -> SimilarTo:
+    def similar(self, page: Page, limit: int = MOST_SIMILAR) -> SimilarDocuments:
         """The documents most like a page, which need not be known. Raises OverLimit, too, if the settings say so."""
         opened = self._open()
         check_signatures(opened.documents, self._signatures)  # before anything is made of them
         skipped, rows = similar_rows(opened.documents, opened.postings, self._signatures, page, self._thresholds, limit)
         with IndexReader(self._path) as index:
             found = [(index.entry(opened.documents.document(each.row)), each) for each in rows]
-        return SimilarTo(
+        return SimilarDocuments(
             skipped,
             [
-                Similar(
-                    entry.url,
-                    entry.document,
-                    entry.fetched_at,
-                    entry.cluster,
-                    entry.cluster_size,
-                    each.relation,
-                    round(each.resemblance, 4),
-                    rounded(each.text_in_document),
-                    rounded(each.document_in_text),
+                SimilarDocument(
+                    url=entry.url,
+                    document=entry.document,
+                    fetched_at=entry.fetched_at,
+                    cluster=entry.cluster,
+                    cluster_size=entry.cluster_size,
+                    relation=each.relation,
+                    resemblance=round(each.resemblance, 4),
+                    text_in_document=rounded(each.text_in_document),
+                    document_in_text=rounded(each.document_in_text),
                 )
                 for entry, each in found
                 # Postings may have documents of a pass whose index is not made yet, and such as are no longer kept.
@@ -146,8 +158,8 @@ class Queries:
             return Moved(url, last.document, last.fetched_at, False, None)
         relation, resemblance = None, None
         if last.row >= 0:
-            relation, resemblance = liken(self._open().documents, last, other, self._thresholds)
-        found = Found(other.url, other.document, other.fetched_at, relation, rounded(resemblance))
+            relation, resemblance = relation_between(self._open().documents, last, other, self._thresholds)
+        found = NewLocation(other.url, other.document, other.fetched_at, relation, rounded(resemblance))
         later = (other.fetched, other.id) > (last.fetched, last.id)
         return Moved(url, last.document, last.fetched_at, later, found)
 
@@ -168,7 +180,7 @@ class Queries:
                 self._summary = (identity, summary)
             return self._summary[1]
 
-    def _open(self) -> _Opened:
+    def _open(self) -> _OpenPass:
         """The documents of the newest index."""
         try:
             now = self._path.stat()
@@ -179,7 +191,7 @@ class Queries:
         identity = (now.st_ino, now.st_mtime_ns, now.st_size)
         opened = self._opened
         if opened is None or opened.identity != identity:
-            opened = self._opened = _Opened(identity, self._place)
+            opened = self._opened = _OpenPass(identity, self._files)
         return opened
 
 
@@ -194,9 +206,9 @@ def _postings(directory: Path, options: Options) -> Postings:
     return postings
 
 
-def _member(entry: Entry) -> Member:
-    return Member(entry.url, entry.document, entry.fetched_at, entry.size, entry.relation, entry.resemblance)
+def _cluster_member(entry: Entry) -> ClusterMember:
+    return ClusterMember(entry.url, entry.document, entry.fetched_at, entry.size, entry.relation, entry.resemblance)
 
 
-def _held(found: Iterable[tuple[float, Entry]]) -> list[Held]:
-    return [Held(entry.url, entry.document, round(containment, 4)) for containment, entry in found]
+def _containments(found: Iterable[tuple[float, Entry]]) -> list[Containment]:
+    return [Containment(entry.url, entry.document, round(containment, 4)) for containment, entry in found]

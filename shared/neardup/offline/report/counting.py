@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from neardup.offline.clusters.clusters import Leaders
 from neardup.offline.clusters.copies import LEVELS, Copies
 from neardup.offline.clusters.groups import first_of_each
-from neardup.offline.clusters.overturned import NEAR, Said, relations_to
+from neardup.offline.clusters.overturned import NEAR, Revisions, relations_to
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.report.hosts import with_most_duplicates
 from neardup.offline.report.large_clusters import warnings_of
@@ -22,7 +22,7 @@ def make_report(
     documents: ColumnStore,
     copies: Copies,
     leaders: Leaders,
-    said: Said,
+    revisions: Revisions,
     *,
     new_documents: int,
     edges: int,
@@ -54,7 +54,7 @@ def make_report(
         common_keys=dict(common_keys),
         edges=edges,
         contained=contained,
-        overturned=int((said.relation != UNIQUE).sum()),
+        overturned=int((revisions.relation != UNIQUE).sum()),
         transitive_clusters=transitive.size,
         transitive_largest=int(transitive.max(initial=0)),
         hosts=with_most_duplicates(documents, duplicates),

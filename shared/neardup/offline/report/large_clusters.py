@@ -5,6 +5,7 @@ most of it comes from and the shingle that most of it has in common are where to
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -35,14 +36,24 @@ def warnings_of(documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint
 
 def _warning(documents: ColumnStore, copies: Copies, members: NDArray[np.int64], first: int) -> str:
     some = members[:LOOKED_AT]
-    [(host, of_host)] = Counter(host_or_url(documents.url(row)) for row in some.tolist()).most_common(1)
-    samples = [sample_values(documents.sketch(row))[1] for row in some[copies.comparable[some]].tolist()]
-    name = documents.document(first)
-    said = f"cluster {name} has {members.size:,} documents, {of_host / some.size:.0%} of them from {host}"
+    urls = (documents.url(row) for row in some.tolist())
+    sketches = (documents.sketch(row) for row in some[copies.comparable[some]].tolist())
+    return warning_text(str(documents.document(first)), members.size, urls, sketches)
+
+
+def warning_text(name: str, size: int, urls: Iterable[str], sketches: Iterable[NDArray[np.uint64]]) -> str:
+    """Describe a large cluster by its most frequent host and shingle.
+
+    `urls` are those of the examined documents, `sketches` those of the examined documents that are not copies.
+    """
+    hosts = Counter(map(host_or_url, urls))
+    [(host, of_host)] = hosts.most_common(1)
+    text = f"cluster {name} has {size:,} documents, {of_host / hosts.total():.0%} of them from {host}"
+    samples = [sample_values(sketch)[1] for sketch in sketches]
     shingles, counts = np.unique(np.concatenate([*samples, np.empty(0, np.uint64)]), return_counts=True)
     if not shingles.size:
-        return said
+        return text
     most = int(counts.argmax())
     return (
-        f"{said}; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
+        f"{text}; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
     )

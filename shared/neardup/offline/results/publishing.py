@@ -15,7 +15,7 @@ Files are read some thousand rows at a time, and compared by digests.
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import orjson
@@ -27,7 +27,8 @@ from neardup.errors import CorruptState
 from neardup.log import Output
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import write_verdict
-from neardup.offline.results.row_digests import COLUMNS, LastRows, batches_of, rows_of
+from neardup.offline.results.row_digests import COLUMNS, UrlRows, batches_of, rows_of
+from neardup.offline.results.schemas import ClusterRow, OverturnedRow
 from neardup.types import Kind, PageRef, Relation, Verdict
 from neardup.util.atomic_file import replacing
 from neardup.util.formatting import rounded
@@ -35,7 +36,7 @@ from neardup.util.formatting import rounded
 FOUND_BY: Final = ("offline",)
 PUBLISHED: Final = "published"
 _CLUSTERS, _OVERTURNED = "clusters.parquet", "overturned.parquet"
-_UNSAID: Final = ("clusters", "forgotten", "verdicts")
+_PENDING: Final = ("clusters", "forgotten", "verdicts")
 _NO_ROWS: Final = np.empty(0, np.int64)
 
 
@@ -44,14 +45,14 @@ def find_unpublished(results: Path) -> None:
     (results / PUBLISHED).mkdir(exist_ok=True)
     for name in (_CLUSTERS, _OVERTURNED):
         shutil.copyfile(results / name, _next(results, name))
-    now, said = LastRows.of(_next(results, _CLUSTERS)), _last_said(results)
-    if said is None:
+    now, published = UrlRows.of(_next(results, _CLUSTERS)), _published_rows(results)
+    if published is None:
         new, forgotten = np.sort(now.row), _NO_ROWS
     else:
-        new, forgotten = now.not_said_in(said), said.missing_in(now)
-    _write_rows(_next(results, _CLUSTERS), new, _unsaid(results, "clusters"), COLUMNS)
-    _write_rows(results / PUBLISHED / _CLUSTERS, forgotten, _unsaid(results, "forgotten"), COLUMNS[:1])
-    with replacing(_unsaid(results, "verdicts")) as file:
+        new, forgotten = now.changed_from(published), published.missing_in(now)
+    _write_rows(_next(results, _CLUSTERS), new, _pending(results, "clusters"), COLUMNS)
+    _write_rows(results / PUBLISHED / _CLUSTERS, forgotten, _pending(results, "forgotten"), COLUMNS[:1])
+    with replacing(_pending(results, "verdicts")) as file:
         pyarrow.parquet.write_table(_new_verdicts(results), file, write_page_checksum=True)
 
 
@@ -60,12 +61,14 @@ def unpublished(results: Path, topics: Topics, signature_version: str, form: str
 
     Raises StateError.
     """
-    for rows in _rows(_unsaid(results, "clusters")):
-        yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in rows]
-    for rows in _rows(_unsaid(results, "forgotten")):
-        yield [Output(topics.clusters, None, each["url"].encode(), None) for each in rows]
-    for rows in _rows(_unsaid(results, "verdicts")):
-        verdicts = [_verdict(each, signature_version) for each in rows]
+    for batch in _rows(_pending(results, "clusters")):
+        clusters: list[ClusterRow] = batch.to_pylist()
+        yield [Output(topics.clusters, None, each["url"].encode(), _cluster(each)) for each in clusters]
+    for batch in _rows(_pending(results, "forgotten")):
+        yield [Output(topics.clusters, None, url.encode(), None) for url in batch.column("url").to_pylist()]
+    for batch in _rows(_pending(results, "verdicts")):
+        revisions: list[OverturnedRow] = batch.to_pylist()
+        verdicts = [_verdict(each, signature_version) for each in revisions]
         yield [Output(topics.verdicts, None, each.url.encode(), write_verdict(each, form)) for each in verdicts]
 
 
@@ -73,23 +76,23 @@ def set_published(results: Path) -> None:
     """All that `unpublished` gave was said."""
     for name in (_CLUSTERS, _OVERTURNED):
         _next(results, name).replace(results / PUBLISHED / name)
-    for name in _UNSAID:
-        _unsaid(results, name).unlink()
+    for name in _PENDING:
+        _pending(results, name).unlink()
 
 
 def _next(results: Path, name: str) -> Path:
     return results / PUBLISHED / f"{name}.next"
 
 
-def _unsaid(results: Path, name: str) -> Path:
+def _pending(results: Path, name: str) -> Path:
     return results / PUBLISHED / f"{name}.unsaid"
 
 
-def _last_said(results: Path) -> LastRows | None:
+def _published_rows(results: Path) -> UrlRows | None:
     """None before the first time, and when a crash tore it: to say everything again does no harm."""
     path = results / PUBLISHED / _CLUSTERS
     try:
-        return LastRows.of(path) if path.exists() else None
+        return UrlRows.of(path) if path.exists() else None
     except CorruptState:
         return None
 
@@ -127,16 +130,15 @@ def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
         raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
 
 
-def _rows(path: Path) -> Iterator[list[dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[pyarrow.RecordBatch]:
     try:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in batches_of(file, file.schema_arrow.names):
-                yield batch.to_pylist()
+            yield from batches_of(file, file.schema_arrow.names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CorruptState(f"{path}: expected what is to be said: {error}") from error
 
 
-def _cluster(row: dict[str, Any]) -> bytes:
+def _cluster(row: ClusterRow) -> bytes:
     return orjson.dumps(
         {
             "url": row["url"],
@@ -148,8 +150,9 @@ def _cluster(row: dict[str, Any]) -> bytes:
     )
 
 
-def _verdict(row: dict[str, Any], signature_version: str) -> Verdict:
-    first = None if row["duplicate_of"] is None else PageRef(row["duplicate_of_url"], row["duplicate_of"])
+def _verdict(row: OverturnedRow, signature_version: str) -> Verdict:
+    document, url = row["duplicate_of"], row["duplicate_of_url"]
+    first = None if document is None or url is None else PageRef(url, document)
     return Verdict(
         url=row["url"],
         document=row["document"],

@@ -28,7 +28,7 @@ _READ: Final = (
 _ROWS: Final = 1 << 14
 
 
-class LastRows(NamedTuple):
+class UrlRows(NamedTuple):
     """A url's last document is the one that it stands for now. In the order of the urls' digests.
 
     `url` and `check`: 128 bits of each url. `said`: a digest of what is said of it. `row`: where in the file.
@@ -36,7 +36,7 @@ class LastRows(NamedTuple):
 
     url: NDArray[np.uint64]
     check: NDArray[np.uint64]
-    said: NDArray[np.uint64]
+    content: NDArray[np.uint64]
     row: NDArray[np.int64]
 
     @classmethod
@@ -47,25 +47,25 @@ class LastRows(NamedTuple):
             ids.append(np.stack([batch.column(name).to_numpy() for name in _READ[:3]], axis=1))
             digests.append(_digests(batch))
         timestamp, partition, offset = np.concatenate(ids).T
-        url, check, said = np.concatenate(digests).T
+        url, check, content = np.concatenate(digests).T
         order = np.lexsort((offset, partition, timestamp, check, url))
         url, check = url[order], check[order]
         last = np.append((url[1:] != url[:-1]) | (check[1:] != check[:-1]), True)[: url.size]
         row = order[last]
-        return cls(url[last], check[last], said[row], row)
+        return cls(url[last], check[last], content[row], row)
 
-    def not_said_in(self, other: "LastRows") -> NDArray[np.int64]:
+    def changed_from(self, other: "UrlRows") -> NDArray[np.int64]:
         """Rows of urls that the other does not have, or of which it says something else, in the order of the file."""
         found = self._found_in(other)
-        known = found >= 0
-        known[known] = other.said[found[known]] == self.said[known]
-        return np.sort(self.row[~known])
+        unchanged = found >= 0
+        unchanged[unchanged] = other.content[found[unchanged]] == self.content[unchanged]
+        return np.sort(self.row[~unchanged])
 
-    def missing_in(self, other: "LastRows") -> NDArray[np.int64]:
+    def missing_in(self, other: "UrlRows") -> NDArray[np.int64]:
         """Rows of urls that the other does not have, in the order of the file."""
         return np.sort(self.row[self._found_in(other) < 0])
 
-    def _found_in(self, other: "LastRows") -> NDArray[np.int64]:
+    def _found_in(self, other: "UrlRows") -> NDArray[np.int64]:
         """Where the other has each url; -1: nowhere."""
         found = np.full(self.url.size, -1, np.int64)
         first = np.searchsorted(other.url, self.url)
@@ -98,11 +98,11 @@ def batches_of(file: pyarrow.parquet.ParquetFile, columns: Sequence[str]) -> Ite
 
 def _digests(batch: pyarrow.RecordBatch) -> NDArray[np.uint64]:
     seeds = np.zeros(len(batch), np.uint64)
-    url = said = _hashes(batch.column("url"), seeds)
+    url = content = _hashes(batch.column("url"), seeds)
     check = _hashes(batch.column("url"), seeds + np.uint64(1))
     for name in COLUMNS[1:]:
-        said = _hashes(batch.column(name), said)
-    return np.stack([url, check, said], axis=1)
+        content = _hashes(batch.column(name), content)
+    return np.stack([url, check, content], axis=1)
 
 
 def _hashes(column: pyarrow.Array, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@
 A cluster is named by its first document, as "partition:offset"; a document alone is a cluster of one.
 """
 
-from typing import Final
+from typing import Final, TypedDict
 
 import pyarrow
 
@@ -50,3 +50,28 @@ OVERTURNED: Final = pyarrow.schema(
         "containment": pyarrow.float32(),
     }
 )
+
+
+class ClusterRow(TypedDict):
+    """The columns of `CLUSTERS` that are published for the last document of a URL."""
+
+    url: str
+    document: str
+    cluster: str
+    relation: str
+    representative: str
+    representative_url: str
+
+
+class OverturnedRow(TypedDict):
+    """A row of `OVERTURNED`."""
+
+    document: str
+    url: str
+    fetched_at: str | None
+    revision: int
+    relation: str | None
+    duplicate_of: str | None
+    duplicate_of_url: str | None
+    resemblance: float | None
+    containment: float | None

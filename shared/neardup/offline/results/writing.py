@@ -6,7 +6,7 @@ same files.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow
@@ -19,7 +19,7 @@ from neardup.matching.match import RELATIONS
 from neardup.offline.clusters.copies import LEVELS, Copies
 from neardup.offline.clusters.edges import Contained, Edges
 from neardup.offline.clusters.groups import first_of_each, sizes
-from neardup.offline.clusters.overturned import NEAR, Said, relations_to
+from neardup.offline.clusters.overturned import NEAR, Revisions, relations_to
 from neardup.offline.corpus.columns import UNIQUE, ColumnStore
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED, EDGES, OVERTURNED
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
@@ -30,6 +30,9 @@ _ROWS_AT_ONCE: Final = 1 << 16
 _RELATIONS: Final = np.array([*map(str, RELATIONS), "first"], object)
 _FIRST: Final = len(RELATIONS)
 _SEPARATOR: Final = "+"
+
+_Columns = list[Sequence[object] | NDArray[np.generic]]
+"""The values of each column of a schema, in its order. Arrow arrays count as sequences."""
 
 
 def write_clusters(
@@ -42,7 +45,7 @@ def write_clusters(
     """One row a document. `cluster` is the same number for those in one; `representative` who stands for each row's."""
     first, members = first_of_each(cluster, documents.order), sizes(cluster)
 
-    def batch(rows: NDArray[Any]) -> list[Any]:
+    def batch(rows: NDArray[np.int64]) -> _Columns:
         relation = relations_to(documents, copies, rows, first[rows])
         near = relation == NEAR
         resemblance = np.ones(rows.size, np.float32)
@@ -70,7 +73,7 @@ def write_clusters(
 def write_contained(directory: Path, documents: ColumnStore, contained: Contained) -> None:
     """One row a document and one that holds it."""
 
-    def batch(rows: NDArray[Any]) -> list[Any]:
+    def batch(rows: NDArray[np.int64]) -> _Columns:
         names = (_names(documents, side[rows]) for side in (contained.inner, contained.outer))
         return [*names, contained.containment[rows]]
 
@@ -84,18 +87,18 @@ def write_edges(directory: Path, documents: ColumnStore, edges: Edges, sources: 
     earlier, later = np.where(swapped, edges.b, edges.a), np.where(swapped, edges.a, edges.b)
     named = [_SEPARATOR.join(name for bit, name in enumerate(sources) if mask >> bit & 1) for mask in range(256)]
 
-    def batch(rows: NDArray[Any]) -> list[Any]:
+    def batch(rows: NDArray[np.int64]) -> _Columns:
         names = (_names(documents, side[rows]) for side in (earlier, later))
         return [*names, edges.resemblance[rows], np.array(named, object)[edges.sources[rows]]]
 
     _write(directory / "edges.parquet", EDGES, np.lexsort((documents.rank[later], documents.rank[earlier])), batch)
 
 
-def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, said: Said) -> None:
+def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, revisions: Revisions) -> None:
     """One row a document of which the pass has ever said something else than the stream."""
 
-    def batch(rows: NDArray[Any]) -> list[Any]:
-        row, relation, target = said.row[rows], said.relation[rows], said.target[rows]
+    def batch(rows: NDArray[np.int64]) -> _Columns:
+        row, relation, target = revisions.row[rows], revisions.relation[rows], revisions.target[rows]
         nothing = relation == UNIQUE
         resemblance, containment = np.ones(rows.size, np.float32), np.ones(rows.size, np.float32)
         compared = relation >= LEVELS
@@ -107,7 +110,7 @@ def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, sa
             _names(documents, row),
             [documents.url(each) for each in row.tolist()],
             [documents.fetched_at(each) for each in row.tolist()],
-            said.revision[rows],
+            revisions.revision[rows],
             pyarrow.array(_RELATIONS[relation], mask=nothing),
             pyarrow.array(_names(documents, target).to_numpy(zero_copy_only=False), mask=nothing),
             [None if each < 0 else documents.url(each) for each in target.tolist()],
@@ -115,17 +118,17 @@ def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, sa
             pyarrow.array(containment, mask=unsaid),
         ]
 
-    _write(directory / "overturned.parquet", OVERTURNED, np.argsort(documents.rank[said.row]), batch)
+    _write(directory / "overturned.parquet", OVERTURNED, np.argsort(documents.rank[revisions.row]), batch)
 
 
-def _names(documents: ColumnStore, rows: NDArray[Any]) -> pyarrow.Array:
+def _names(documents: ColumnStore, rows: NDArray[np.integer]) -> pyarrow.Array:
     """Of documents, as "partition:offset"."""
     partition, offset = (pyarrow.array(documents.id[rows, field]).cast(pyarrow.string()) for field in (1, 2))
     return pyarrow.compute.binary_join_element_wise(partition, offset, ":")
 
 
 def _write(
-    path: Path, schema: pyarrow.Schema, order: NDArray[np.int64], batch: Callable[[NDArray[Any]], list[Any]]
+    path: Path, schema: pyarrow.Schema, order: NDArray[np.int64], batch: Callable[[NDArray[np.int64]], _Columns]
 ) -> None:
     """Write the rows in that order, some at a time, whole or not at all."""
     with (

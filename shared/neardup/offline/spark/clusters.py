@@ -1,16 +1,14 @@
 """From leaders to what is published: clusters with their copies, representatives, and what the stream is told."""
 
 from functools import reduce
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from neardup.offline.clusters.copies import COPY_RELATIONS
 from neardup.offline.clusters.overturned import FIRST_REVISION
 from neardup.offline.spark.copies import LEVELS
 from neardup.types import Relation
-
-_LEVELS: Final = (Relation.IDENTICAL, Relation.SAME_TEXT, Relation.SAME_SHINGLES)
 
 
 def name_of(partition: str | Column, offset: str | Column) -> Column:
@@ -50,7 +48,7 @@ def members_of(documents: DataFrame, copies: DataFrame, leaders: DataFrame, rule
 def _relation() -> Column:
     """The strongest level on which a document is its cluster's first, or near."""
     found = F.when(F.col("row") == F.col("first.row"), F.lit("first"))
-    for level, relation in zip(LEVELS, _LEVELS, strict=True):
+    for level, relation in zip(LEVELS, COPY_RELATIONS, strict=True):
         found = found.when(F.col(level) == F.col(f"first.{level}"), F.lit(str(relation)))
     # Brought together by several levels, one after the other: the weakest is true of all.
     found = found.when(F.col("kept") == F.col("first.kept"), F.lit(str(Relation.SAME_SHINGLES)))
@@ -110,7 +108,7 @@ def overturned_of(members: DataFrame, contained: DataFrame) -> DataFrame:
     return in_clusters.unionByName(alone)
 
 
-def revised(found: DataFrame, before: DataFrame | None, documents: DataFrame) -> DataFrame:
+def with_revisions(found: DataFrame, before: DataFrame | None, documents: DataFrame) -> DataFrame:
     """What is said now, with revisions that go on from what was said before: the rows of overturned.parquet.
 
     Something else than before, that it is unique after all included, adds one. What was said of documents that are no

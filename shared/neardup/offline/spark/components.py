@@ -28,12 +28,12 @@ def components(edges: DataFrame, scratch: Scratch, few: int = FEW) -> DataFrame:
     `edges`: (a, b), a before b, each once, and kept.
     """
     if edges.count() <= few:
-        return edges.select("a", "b").coalesce(1).mapInArrow(_joined, "row long, component long")
+        return edges.select("a", "b").coalesce(1).mapInArrow(_union_find, "row long, component long")
     links = _stars(edges, scratch).select("row", F.col("to").alias("component"))
     return links.unionByName(links.select(F.col("component").alias("row"), "component").distinct())
 
 
-def _joined(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
+def _union_find(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
     pairs = [np.stack([batch.column(name).to_numpy() for name in ("a", "b")]) for batch in batches]
     rows, places = np.unique(np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1), return_inverse=True)
     a, b = places.reshape(2, -1).astype(np.uint32)

@@ -50,7 +50,7 @@ def _read_files(session: SparkSession, root: str) -> DataFrame:
     return session.read.schema(schema).parquet(*paths).select("*", "_metadata.file_name", "_metadata.row_index")
 
 
-def numbered(rows: DataFrame) -> DataFrame:
+def number_rows(rows: DataFrame) -> DataFrame:
     """Every document once, whatever the corpus repeats, with a `row` that stands among others where its id does.
 
     Rows are numbered with gaps, and anew each time they are computed: keep the frame before it is used.

@@ -24,7 +24,7 @@ _Score = Callable[[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], ND
 """(words, starts, pairs as a << 32 | b, shared keys of each) -> a score each, below 0 for those that are not wanted."""
 
 
-def together(found: Mapping[str, DataFrame]) -> DataFrame:
+def merge_sources(found: Mapping[str, DataFrame]) -> DataFrame:
     """(a, b, sources, shared): every pair once; bit i of `sources` is set when the i-th source found it.
 
     `shared`: how many sampled shingles both have at most, if that source found them.
@@ -46,7 +46,7 @@ def found_by(bit: int) -> Column:
     return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
 
 
-def verified(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
+def verify_pairs(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
     """(a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that their sources still want.
 
     `sources`: those that do. An edge resembles by MIPs, or by spots if that source found it. Containment is null for
@@ -56,7 +56,7 @@ def verified(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFra
     return _with_sketches(pairs, sketches).mapInArrow(_verifying(options), columns)
 
 
-def compared(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
+def compare_pairs(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
     """(a, b, resemblance, a_in_b, b_in_a) of pairs; containment is null where too little is left to say."""
     return _with_sketches(pairs, sketches).mapInArrow(
         _comparing, "a long, b long, resemblance float, a_in_b float, b_in_a float"
@@ -90,9 +90,9 @@ def _verifying(options: Options) -> Callable[[_Batches], _Batches]:
             shared = batch.column("shared").to_numpy().astype(np.uint32)
             pairs = a.astype(np.uint64) << np.uint64(32) | b
             for bit, score in scores.items():
-                asked = np.flatnonzero(sources & bit)
-                unwanted = score(words, starts, pairs[asked], shared[asked]) < 0
-                sources[asked[unwanted]] ^= bit
+                selected = np.flatnonzero(sources & bit)
+                unwanted = score(words, starts, pairs[selected], shared[selected]) < 0
+                sources[selected[unwanted]] ^= bit
             resemblance, *shares = likenesses(a, b, words, starts, LEAST_SAMPLED, thresholds.resemblance).T
             edge = (resemblance >= thresholds.resemblance) | (sources & by_spots > 0)
             columns = [batch.column("a"), batch.column("b"), sources, edge, resemblance.astype(np.float32)]

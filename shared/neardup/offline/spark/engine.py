@@ -23,17 +23,17 @@ from neardup.offline.clusters.clusters import TRANSITIVE
 from neardup.offline.corpus.corpus import Corpus
 from neardup.offline.layout import WORK
 from neardup.offline.options import Options
-from neardup.offline.passes.lock import alone
+from neardup.offline.passes.lock import exclusive_pass
 from neardup.offline.queries.index_writer import build_index
 from neardup.offline.report.files import write_report
 from neardup.offline.report.report import Phase, Report
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED, EDGES, OVERTURNED
-from neardup.offline.spark.clusters import contained_of, members_of, name_of, near_pairs, overturned_of, revised
+from neardup.offline.spark.clusters import contained_of, members_of, name_of, near_pairs, overturned_of, with_revisions
 from neardup.offline.spark.components import components
 from neardup.offline.spark.copies import find_copies
-from neardup.offline.spark.documents import check_signatures, numbered, read_corpus
-from neardup.offline.spark.edges import compared, found_by, together, verified
-from neardup.offline.spark.leading import led
+from neardup.offline.spark.documents import check_signatures, number_rows, read_corpus
+from neardup.offline.spark.edges import compare_pairs, found_by, merge_sources, verify_pairs
+from neardup.offline.spark.leading import find_leaders
 from neardup.offline.spark.pairs import source_pairs
 from neardup.offline.spark.report import counts_of_documents, counts_of_pairs, warnings_of
 from neardup.offline.spark.session import Scratch, spark_session
@@ -53,17 +53,17 @@ def recluster_spark(corpus_root: str, directory: Path, options: Options, master:
     """
     check_signatures(Corpus(corpus_root), options.signature_version)
     scratch = directory.absolute() / _SCRATCH
-    with alone(directory / WORK):
+    with exclusive_pass(directory / WORK):
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         try:
             with spark_session(master, scratch, options.memory_bytes) as session:
-                return _Run(session, corpus_root, directory, Scratch(session, scratch), options).go()
+                return _SparkRun(session, corpus_root, directory, Scratch(session, scratch), options).run()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-class _Run:
+class _SparkRun:
     def __init__(
         self, session: SparkSession, corpus_root: str, directory: Path, scratch: Scratch, options: Options
     ) -> None:
@@ -71,12 +71,12 @@ class _Run:
         self._scratch, self._options = scratch, options
         self._phases: list[Phase] = []
 
-    def go(self) -> Report:
+    def run(self) -> Report:
         options, keep = self._options, self._scratch.keep
         with self._phase("gather"):
             rows = read_corpus(self._session, self._corpus_root)
             self._scratch.set_partitions(rows.count())
-            documents = keep(numbered(rows), "documents")
+            documents = keep(number_rows(rows), "documents")
         with self._phase("copies"):
             copies = find_copies(documents, self._scratch)
             comparable = documents.where("length(sketch) > 0").join(copies, "row", "left_anti")
@@ -87,7 +87,7 @@ class _Run:
                 pairs, common_keys[name] = source_pairs(name, sketches, options, self._scratch)
                 found[name] = keep(pairs, f"pairs-{name}")
         with self._phase("edges"):
-            held = keep(verified(together(found), sketches, options), "verified")
+            held = keep(verify_pairs(merge_sources(found), sketches, options), "verified")
             edges, contained = held.where("edge").drop("edge", "a_in_b", "b_in_a"), contained_of(held)
         with self._phase("clusters"):
             connected = keep(components(edges, self._scratch), "connected")
@@ -96,21 +96,21 @@ class _Run:
             members = keep(members_of(light, copies, leaders, options.representative), "members")
         with self._phase("overturned"):
             overturned = keep(overturned_of(members, contained), "overturned")
-            asked = overturned.where(F.col("relation") == str(Relation.CONTAINED)).select("a", "b")
-            likeness = keep(compared(near_pairs(members).unionByName(asked).distinct(), sketches), "likeness")
-            said = keep(revised(overturned, self._said_before(), documents), "said")
+            selected = overturned.where(F.col("relation") == str(Relation.CONTAINED)).select("a", "b")
+            likeness = keep(compare_pairs(near_pairs(members).unionByName(selected).distinct(), sketches), "likeness")
+            revisions = keep(with_revisions(overturned, self._previous_revisions(), documents), "said")
         with self._phase("results"):
             names = documents.select("row", name_of("partition", "offset").alias("name"))
             self._write("clusters", CLUSTERS, _clusters(members, likeness))
             self._write("contained", CONTAINED, _contained(contained, names))
             self._write("edges", EDGES, _edges(edges, names, options.pair_sources))
-            self._write("overturned", OVERTURNED, _overturned(said, likeness))
+            self._write("overturned", OVERTURNED, _overturned(revisions, likeness))
         with self._phase("index"):
             build_index(self._directory)
         with self._phase("report"):
             documents_counted = counts_of_documents(members, connected)
             pairs_counted = counts_of_pairs(held, options.pair_sources)
-            overturned_counted = said.where("relation is not null").count()
+            overturned_counted = revisions.where("relation is not null").count()
             warnings = warnings_of(members, sketches, options.large_cluster)
         report = Report(
             engine=ENGINE,
@@ -130,14 +130,14 @@ class _Run:
     def _leaders(self, connected: DataFrame, edges: DataFrame, sketches: DataFrame) -> DataFrame:
         if self._options.rule == TRANSITIVE:
             return connected.withColumnRenamed("component", "leader")
-        return led(
+        return find_leaders(
             connected.join(sketches, "row"),
             edges.join(connected.withColumnRenamed("row", "a"), "a"),
             connected.count(),
             self._options.thresholds.resemblance,
         )
 
-    def _said_before(self) -> DataFrame | None:
+    def _previous_revisions(self) -> DataFrame | None:
         """What the last run in this directory said against the stream, whichever engine it was."""
         path = self._directory.absolute() / "overturned.parquet"
         return self._session.read.parquet(path.as_uri()) if path.exists() else None
@@ -189,10 +189,10 @@ def _edges(edges: DataFrame, names: DataFrame, sources: Sequence[str]) -> DataFr
     return named.withColumn("sources", F.concat_ws("+", *found)).orderBy("x", "y")
 
 
-def _overturned(said: DataFrame, likeness: DataFrame) -> DataFrame:
+def _overturned(revisions: DataFrame, likeness: DataFrame) -> DataFrame:
     compared_with = F.col("relation").isin(str(Relation.NEAR), str(Relation.CONTAINED))
     like = likeness.select("a", "b", "resemblance", F.col("a_in_b").alias("containment"))
-    joined = said.join(like, ["a", "b"], "left")
+    joined = revisions.join(like, ["a", "b"], "left")
     for name in ("resemblance", "containment"):
         copy = F.when(F.col("relation").isNotNull(), F.lit(1.0).cast("float"))
         joined = joined.withColumn(name, F.when(compared_with, F.col(name)).otherwise(copy))

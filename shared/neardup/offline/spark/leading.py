@@ -11,14 +11,14 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from neardup.kernels.offline.leaders import adjacency, find_leaders
+from neardup.kernels.offline import leaders as kernels
 from neardup.offline.spark.sketches import words_of
 
 _ROWS_A_TASK: Final = 50_000
 """Some 40 MB of sketches. A component is never cut, so a larger one makes a larger task."""
 
 
-def led(members: DataFrame, edges: DataFrame, count: int, threshold: float) -> DataFrame:
+def find_leaders(members: DataFrame, edges: DataFrame, count: int, threshold: float) -> DataFrame:
     """(row, leader) of every member.
 
     `members`: (row, component, sketch), `count` of them; `edges`: (a, b, component).
@@ -34,9 +34,9 @@ def _leading(threshold: float) -> Callable[[pyarrow.Table, pyarrow.Table], pyarr
         members = members.sort_by("row").combine_chunks()
         rows = members.column("row").to_numpy()
         a, b = (np.searchsorted(rows, edges.column(side).to_numpy()).astype(np.uint32) for side in ("a", "b"))
-        neighbour_starts, neighbours = adjacency(rows.size, a, b)
+        neighbour_starts, neighbours = kernels.adjacency(rows.size, a, b)
         words, starts = words_of(members.column("sketch").chunk(0))
-        leader = find_leaders(np.arange(rows.size), neighbour_starts, neighbours, words, starts, threshold)
+        leader = kernels.find_leaders(np.arange(rows.size), neighbour_starts, neighbours, words, starts, threshold)
         return pyarrow.table({"row": rows, "leader": rows[leader]})
 
     return leaders

@@ -1,24 +1,45 @@
 """Counts what a pass on Spark found. Only sums, and lists with an end, come to the driver."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
-import numpy as np
 import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from neardup.offline.report.hosts import MOST_HOSTS
-from neardup.offline.report.large_clusters import LOOKED_AT, MOST_WARNINGS
+from neardup.offline.report.large_clusters import LOOKED_AT, MOST_WARNINGS, warning_text
 from neardup.offline.report.report import Host
 from neardup.offline.spark.edges import found_by
 from neardup.offline.spark.sketches import sketches_of
-from neardup.signatures.packed_sketch import sample_values
 from neardup.util.urls import host_or_url
 
 
-def counts_of_documents(members: DataFrame, components: DataFrame) -> dict[str, Any]:
+class DocumentCounts(TypedDict):
+    """The fields of a report that count documents."""
+
+    documents: int
+    identical: int
+    same_text: int
+    same_shingles: int
+    near: int
+    clusters: int
+    largest: int
+    sizes: dict[int, int]
+    transitive_clusters: int
+    transitive_largest: int
+    hosts: list[Host]
+
+
+class PairCounts(TypedDict):
+    """The fields of a report that count pairs."""
+
+    edges: int
+    contained: int
+    pairs: dict[str, int]
+
+
+def counts_of_documents(members: DataFrame, components: DataFrame) -> DocumentCounts:
     """The part of a report that counts documents. `components`: (row, component) of rows with edges."""
     relations = {row["relation"]: row["count"] for row in members.groupBy("relation").count().collect()}
     sizes = members.where("relation = 'first'").groupBy("cluster_size").count().orderBy("cluster_size").collect()
@@ -40,7 +61,7 @@ def counts_of_documents(members: DataFrame, components: DataFrame) -> dict[str, 
     }
 
 
-def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> dict[str, Any]:
+def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> PairCounts:
     """The part that counts pairs: of each source, and what they came to."""
     of_source = [F.count_if(found_by(bit)) for bit in range(len(sources))]
     held = F.count("a_in_b") + F.count("b_in_a")
@@ -51,13 +72,13 @@ def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> dict[str, An
 def _hosts(members: DataFrame) -> list[Host]:
     """Those with most duplicates first."""
     named = members.select("url", (F.col("relation") != "first").cast("long").alias("duplicate"))
-    counted = named.mapInArrow(_named, "host string, duplicate long").groupBy("host")
+    counted = named.mapInArrow(_with_hosts, "host string, duplicate long").groupBy("host")
     found = counted.agg(F.count("*").alias("documents"), F.sum("duplicate").alias("duplicates")).where("duplicates > 0")
     listed = found.orderBy(F.desc("duplicates"), "host").limit(MOST_HOSTS).collect()
     return [Host(row["host"], row["documents"], row["duplicates"]) for row in listed]
 
 
-def _named(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
+def _with_hosts(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.RecordBatch]:
     for batch in batches:
         hosts = pyarrow.array([host_or_url(url) for url in batch.column("url").to_pylist()], pyarrow.string())
         yield pyarrow.RecordBatch.from_arrays([hosts, batch.column("duplicate")], ["host", "duplicate"])
@@ -71,22 +92,14 @@ def warnings_of(members: DataFrame, sketches: DataFrame, most: int) -> list[str]
     place = F.row_number().over(Window.partitionBy("leader").orderBy("row"))
     some = members.where(F.col("cluster_size") >= most).withColumn("place", place).where(f"place <= {LOOKED_AT}")
     some = some.join(sketches, "row", "left").select("leader", "row", "url", "cluster_size", "first.name", "sketch")
-    said = some.groupBy("leader").applyInArrow(_warning, "leader long, size long, warning string")
-    listed = said.orderBy(F.desc("size"), "leader").limit(MOST_WARNINGS).collect()
+    warning = some.groupBy("leader").applyInArrow(_warning, "leader long, size long, warning string")
+    listed = warning.orderBy(F.desc("size"), "leader").limit(MOST_WARNINGS).collect()
     return [row["warning"] for row in listed]
 
 
 def _warning(members: pyarrow.Table) -> pyarrow.Table:
     members = members.sort_by("row")
     size, name = members.column("cluster_size")[0].as_py(), members.column("name")[0].as_py()
-    [(host, of_host)] = Counter(map(host_or_url, members.column("url").to_pylist())).most_common(1)
-    said = f"cluster {name} has {size:,} documents, {of_host / len(members):.0%} of them from {host}"
     compared = members.column("sketch").drop_null().combine_chunks()
-    samples = [sample_values(sketch)[1] for sketch in sketches_of(compared)]
-    shingles, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *samples]), return_counts=True)
-    if shingles.size:
-        most = int(counts.argmax())
-        said += (
-            f"; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
-        )
-    return pyarrow.table({"leader": members.column("leader")[:1], "size": [size], "warning": [said]})
+    warning = warning_text(name, size, members.column("url").to_pylist(), sketches_of(compared))
+    return pyarrow.table({"leader": members.column("leader")[:1], "size": [size], "warning": [warning]})
