@@ -1,4 +1,4 @@
-"""The offline pass: all settled documents at once, grouped into clusters.
+"""The offline pass: clusters of all documents that the stream has judged.
 
-corpus → gathered documents → without copies → pairs → edges → clusters → results, index, report
+corpus → column store → exact copies → candidate pairs → edges → clusters → results, index, report
 """

@@ -4,22 +4,22 @@ from pathlib import Path
 from typing import Final
 
 WORK: Final = "work"
-"""Folder for the intermediate files of the runs, which the next run continues from."""
+"""Directory of intermediate files, from which the next pass continues."""
 DOCUMENTS: Final = "gathered"
-"""Folder in `WORK` with the documents as columns."""
+"""Directory in `WORK` of the column store."""
 _SOURCES: Final = "sources"
 
 
 def work_directory(directory: Path) -> Path:
-    """Return the directory of the intermediate files in a results directory."""
+    """Return the directory of intermediate files in a results directory."""
     return directory / WORK
 
 
 def documents_directory(directory: Path) -> Path:
-    """Return the directory of the documents that the last run used."""
+    """Return the directory of the column store that the last pass used."""
     return work_directory(directory) / DOCUMENTS
 
 
 def source_directory(directory: Path, name: str) -> Path:
-    """Return the directory in which a source of pairs keeps its state between runs."""
+    """Return the directory in which a pair source keeps its state between passes."""
     return work_directory(directory) / _SOURCES / name

@@ -1,4 +1,4 @@
-"""What an offline pass is to do: the part of the settings that it depends on."""
+"""The settings that an offline pass depends on."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from neardup.signatures.signature import DEFAULT_BANDS, SignatureOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """See the settings of the same names. Results are a function of the documents and of these."""
+    """Options of a pass, named as their settings. The documents and these options determine the results."""
 
     signature_version: str
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -27,7 +27,7 @@ class Options:
 
     @classmethod
     def of(cls, settings: Settings) -> "Options":
-        """Those of a deployment. Raises SettingsError."""
+        """Take the options from the settings. Raises SettingsError."""
         choices = SignatureOptions.of(settings)
         return cls(
             signature_version=choices.version,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neardup.errors import SettingsError, WrongState
-from neardup.log import Record
+from neardup.log import PlainRecord, Record
 from neardup.messages.document_columns import DocumentColumnsBuilder
 from neardup.offline.clusters.copies import find_copies
 from neardup.offline.clusters.groups import first_of_each

@@ -1,9 +1,10 @@
-"""The stage of the recluster service: settled documents, and what was forgotten, from the topic into the corpus.
+"""The stage of the recluster service: writes judged documents and forget orders from the topic into the corpus.
 
-The corpus is this stage's state: a file's name says which offsets it covers, and reading goes on after the last of
-them. Documents wait in memory until there are enough for a file, or until they have waited long enough. A large file is
-prepared beside the corpus at once, and becomes part of it with the next checkpoint: what is in the corpus was settled
-by pages that nobody will take back. A file holds documents, or what was forgotten: each change of the two begins one.
+The corpus is the only state of this stage. The name of each file holds the offsets that it covers, and reading resumes
+after the last of them. Documents are buffered until there are enough for a file or until the oldest has waited long
+enough. A full file is staged next to the corpus at once and published by the next checkpoint, so every document in the
+corpus comes from a committed offset. A file holds either documents or forget orders: each change between the two starts
+a new file.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,21 +22,21 @@ from neardup.runtime.stage import Stage, Waves, decoded
 
 _SCHEMAS: Final = dict((DOCUMENTS, FORGOTTEN))
 FILE_BYTES: Final = 64 << 20
-"""Of messages in a file, about."""
+"""Approximate size of the messages in a file."""
 
 
 class BatchObserver(Protocol):
-    """Looks at settled documents as they come by, those that are read again after a restart included."""
+    """A receiver of each batch of judged documents, including batches that are read again after a restart."""
 
     def take(self, batch: Batch) -> None:
-        """The next ones."""
+        """Process the next batch."""
 
     def close(self) -> None:
-        """There will be no more."""
+        """Release resources. No batch follows."""
 
 
 class Archive(Stage):
-    """One partition of the documents topic. Writes to the corpus, which workers share, and nowhere else."""
+    """The archive of one partition of the documents topic. It writes only to the corpus, which several workers share."""
 
     name = "recluster"
 
@@ -62,13 +63,13 @@ class Archive(Stage):
         self._next = 0
 
     def open(self, directory: Path) -> int | None:
-        """After what the corpus covers."""
+        """Remove staged files and return the first offset that the corpus does not cover."""
         self._corpus.discard_prepared(self._partition)
         self._first = self._next = self._corpus.end(self._partition)
         return self._first
 
     def process(self, records: Sequence[Record]) -> Waves:
-        """Says nothing: what it learns stays here."""
+        """Buffer the messages and stage full files. Produces no output."""
         messages, rejected = decoded(records, self._read)
         if messages and not self._has_pending:
             self._pending_since = self._clock()
@@ -91,7 +92,7 @@ class Archive(Stage):
         return Waves(rejected=rejected)
 
     def checkpoint(self) -> int:
-        """Publish what is prepared, and what has waited long enough; the rest is read again after a restart."""
+        """Publish staged files and the buffer if it is old enough. Return the offset to resume from."""
         if self._has_pending and self._clock() - self._pending_since >= self._longest_seconds:
             self._prepare()
         for file in self._prepared:
@@ -100,15 +101,15 @@ class Archive(Stage):
         return self._first if self._has_pending else self._next
 
     def close(self) -> None:
-        """What waits is read again."""
+        """Close the observers. Buffered documents are read again after a restart."""
         for observer in self._observers:
             observer.close()
 
     def after_gap(self, directory: Path, group: str) -> str:
-        """The state is the corpus, which others share: it is not to be deleted for this."""
+        """Return advice for the operator. The corpus is shared, so it must not be deleted because of a gap."""
         return (
             "restore a newer copy of the corpus, or begin another one with a new folder or address as NEARDUP_CORPUS: "
-            f"it takes the documents that {group} can still read. The old corpus stays as it is, and readable"
+            f"it receives the documents that {group} can still read. The old corpus stays unchanged and readable"
         )
 
     @property
@@ -116,7 +117,7 @@ class Archive(Stage):
         return bool(self._pending or self._forgotten)
 
     def _prepare(self) -> None:
-        """A file of what waits, which is of one kind."""
+        """Stage a file of the buffer, which holds either documents or forget orders."""
         covered = self._partition, self._first, self._next - 1
         if self._forgotten:
             orders = ForgottenFile(*covered)

@@ -1,12 +1,12 @@
-"""The documents of a corpus as columns on disk, memory-mapped: what the offline pass works on.
+"""The column store: documents of a corpus as memory-mapped columns, the input of an offline pass.
 
-Rows are numbered in the order in which they were gathered, and keep their numbers when more are gathered later; their
-order among all pages is that of their ids. Every document is there once, whatever the corpus repeats.
+Rows are numbered in the order in which they were imported and keep their numbers when more are added. The order among
+all pages is that of the ids. Each document is stored once, however often the corpus repeats it.
 
-    <directory>/gathered.json      how many rows there are, from which files, by which signature version; checksums
-    <directory>/<column>           little-endian, one after the other; text and sketches have a column of ends beside
+    <directory>/gathered.json      number of rows, source files, signature version, checksums
+    <directory>/<column>           little-endian values; text and sketches also have a column of end positions
 
-What stands in the files beyond what gathered.json says was not finished, and is written over.
+Bytes of a column beyond the size that gathered.json records belong to an unfinished import and are overwritten.
 """
 
 import json
@@ -34,7 +34,7 @@ from neardup.util.atomic_file import write_text
 FILE: Final = "gathered.json"
 VERSION: Final = 2
 UNIQUE: Final = -1
-"""In place of a relation."""
+"""Relation of a document that the stream called unique."""
 
 _FIXED: Final = {
     "id": ("<i8", 3),
@@ -49,7 +49,7 @@ _VARIABLE: Final = ("url", "fetched_at", "sketch")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What gathered.json says."""
+    """The content of gathered.json."""
 
     rows: int = 0
     signature_version: str = ""
@@ -59,7 +59,7 @@ class Manifest:
     """CRC-32 of each file."""
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of each file."""
+        """Return the size of each file in bytes."""
         ends = dict(zip(_VARIABLE, self.ends, strict=True))
         return {
             **{name: self.rows * width * np.dtype(dtype).itemsize for name, (dtype, width) in _FIXED.items()},
@@ -69,10 +69,11 @@ class Manifest:
 
 
 class ColumnStore:
-    """The columns in a directory, as of its opening. Raises StateError if what lies there cannot be used.
+    """The columns in a directory at the time of opening. Raises StateError if the files cannot be used.
 
-    `id` (n, 3), `fingerprint`, `checksums` (n, 3 levels, 2 words), `size`; `relation` (a place in RELATIONS, or UNIQUE)
-    and `match` (n, 3): the stream's verdict; `words` with all sketches, and `starts` (n + 1), where each is in it.
+    `id` (n, 3), `fingerprint`, `checksums` (n, 3 levels, 2 words) and `size` describe the documents. `relation` (an
+    index into RELATIONS, or UNIQUE) and `match` (n, 3) are the verdict of the stream. `words` holds all sketches, and
+    `starts` (n + 1) the position of each sketch in it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -97,33 +98,33 @@ class ColumnStore:
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
-        """The place of each row in that order."""
+        """Position of each row in that order."""
         rank = np.empty(len(self), np.int64)
         rank[self.order] = np.arange(len(self))
         return rank
 
     def verify(self) -> None:
-        """Read everything. Raises CorruptState if a file is not as it was written."""
+        """Read every file and compare its checksum. Raises CorruptState."""
         for name, size in self.manifest.sizes().items():
             expected, got = self.manifest.checksums.get(name, 0), zlib.crc32(self._mapped(name, "u1", size).data)
             if got != expected:
                 path = self._directory / name
-                raise CorruptState(f"{path}: expected checksum {expected:08x}, got {got:08x}; start anew with --full")
+                raise CorruptState(f"{path}: expected checksum {expected:08x}, got {got:08x}; run again with --full")
 
     def document(self, row: int) -> DocumentId:
-        """The id of a row."""
+        """Return the id of a row."""
         return DocumentId(*self.id[row].tolist())
 
     def sketch(self, row: int) -> NDArray[np.uint64]:
-        """Packed; empty where an earlier document has the same tokens."""
+        """Return the packed sketch of a row, empty where an earlier document has the same tokens."""
         return self.words[self.starts[row] : self.starts[row + 1]]
 
     def url(self, row: int) -> str:
-        """Of one row."""
+        """Return the URL of a row."""
         return self._text("url", row)
 
     def fetched_at(self, row: int) -> str | None:
-        """Of one row, as the crawler said it."""
+        """Return the fetch time of a row as the crawler gave it."""
         return self._text("fetched_at", row) or None
 
     def _text(self, name: str, row: int) -> str:
@@ -150,8 +151,8 @@ class ColumnStore:
         if not need:
             return np.empty(0, dtype)
         if not path.exists() or path.stat().st_size < need:
-            raise CorruptState(f"{path}: expected {need} bytes; delete {self._directory} to gather it anew")
-        # As a plain array: slicing a memmap costs ten times as much.
+            raise CorruptState(f"{path}: expected {need} bytes; delete {self._directory} to rebuild it")
+        # A plain array view: slicing a memmap object is ten times slower.
         return np.memmap(path, dtype, "r", shape=(count,)).view(np.ndarray)
 
 
@@ -161,10 +162,10 @@ def gather(
     progress: Callable[[int, int], None] = lambda done, of: None,
     forgotten: Forgotten = NOTHING,
 ) -> ColumnStore:
-    """Take what is new in the corpus into the directory; known documents are passed over, and those forgotten.
+    """Import files that are new in the corpus, except documents that are already stored or forgotten.
 
-    What was gathered before it was forgotten stays. Raises WrongState when a file has another signature version than
-    the ones before. `progress`: files done, of all.
+    Documents that were imported before they were forgotten stay. `progress` receives the number of files done and of
+    all. Raises WrongState when a file has a different signature version than the files before it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = ColumnStore(directory)
@@ -179,7 +180,9 @@ def gather(
         for number, file in enumerate(new):
             found = corpus.signature_version(file)
             if signature and found != signature:
-                raise WrongState(f"{file.name}: expected signatures {signature}, got {found}: use a corpus for each")
+                raise WrongState(
+                    f"{file.name}: expected signatures {signature}, got {found}: use a separate corpus for each version"
+                )
             signature = found
             for batch in corpus.read(file):
                 writer.add(with_inherited_sketches(_drop_known(_drop_forgotten(batch, forgotten_ids), known), orphaned))
@@ -189,7 +192,7 @@ def gather(
 
 
 class _ColumnWriter:
-    """The columns' files, open at the end of what is finished."""
+    """The files of the columns, opened for appending after the last committed byte."""
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self._directory, self._rows = directory, manifest.rows
@@ -227,7 +230,7 @@ class _ColumnWriter:
         self._rows += len(batch)
 
     def commit(self, signature: str, files: tuple[CorpusFile, ...]) -> None:
-        """Make it durable, and true."""
+        """Sync the files and write the manifest, which makes the rows part of the store."""
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
@@ -262,7 +265,7 @@ def _drop_forgotten(batch: pyarrow.RecordBatch, forgotten_ids: ForgottenIds) -> 
 
 
 def _drop_known(batch: pyarrow.RecordBatch, known: DocumentIdSet) -> pyarrow.RecordBatch:
-    """The rows whose ids are new; they are known afterwards."""
+    """Return the rows whose ids are new, and add these ids to the set."""
     rows = known.add_new(ids_of(batch))
     return batch if len(rows) == len(batch) else batch.take(pyarrow.array(rows))
 
@@ -279,8 +282,10 @@ def _load(path: Path) -> Manifest:
         body = json.loads(path.read_text())
         version = body.pop("version")
         if version != VERSION:
-            raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
+            raise WrongState(f"{path}: expected version {VERSION}, got {version}; run again with --full")
         files = tuple(CorpusFile(*each) for each in body.pop("files"))
         return Manifest(**{**body, "files": files, "ends": tuple(body["ends"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptState(f"{path}: expected what was gathered: {error!r}; start anew with --full") from error
+        raise CorruptState(
+            f"{path}: expected the manifest of a column store: {error!r}; run again with --full"
+        ) from error

@@ -1,12 +1,13 @@
-"""The corpus: settled documents as Parquet files, for the offline pass and for whoever reads Parquet.
+"""The corpus: judged documents in Parquet files, for the offline pass and for other readers of Parquet.
 
-A file holds what one partition of the documents topic carried from one offset to another, and its name says so: written
-again, it is replaced. Its root is a folder, or any other place that fsspec knows. Numbers are signed, as Parquet's
-readers on the JVM want them: a fingerprint is the 64 bits of its int64.
+A file holds the documents that one partition of the documents topic carried between two offsets, which its name
+records; writing the same range again replaces the file. The root is a local folder or any address that fsspec supports.
+Integers are signed because Parquet readers on the JVM expect that: a fingerprint is the 64 bits of its int64.
 
-A document may still be in several files: the stream may say it again after a crash. Its id is what tells.
+A document may be in several files because the stream may repeat it after a crash; its id identifies it.
 
-What was forgotten meanwhile is told by files of another kind, named alike: orders to leave documents out.
+Forget orders are stored in files of a second kind with names of the same form. They list documents that readers must
+leave out.
 """
 
 import re
@@ -36,14 +37,14 @@ _ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
 
 SCHEMA: Final = pyarrow.schema(
     {
-        # The document's id, and its place in the order of all pages.
+        # Id of the document and its position in the order of all pages.
         "timestamp": pyarrow.int64(),
         "partition": pyarrow.int64(),
         "offset": pyarrow.int64(),
         "url": pyarrow.string(),
         "fetched_at": pyarrow.string(),
         "fingerprint": pyarrow.int64(),
-        # Broder's three levels of identity.
+        # Checksums on Broder's three levels of identity.
         "content": _CHECKSUM,
         "tokens": _CHECKSUM,
         "shingles": _CHECKSUM,
@@ -51,7 +52,7 @@ SCHEMA: Final = pyarrow.schema(
         # Packed, little-endian (`packed_sketch`); empty where an earlier document has the same tokens.
         "sketch": pyarrow.binary(),
         "note": pyarrow.string(),
-        # How and of which document it was settled as a duplicate; null: unique.
+        # Verdict of the stream: relation to and id of the matched document; null for unique documents.
         "relation": pyarrow.string(),
         "match_timestamp": pyarrow.int64(),
         "match_partition": pyarrow.int64(),
@@ -63,7 +64,7 @@ FORGOTTEN_SCHEMA: Final = pyarrow.schema([SCHEMA.field(name) for name in ("times
 
 
 class CorpusFile(NamedTuple):
-    """What a file covers: a partition of the documents topic, from the first offset to the last."""
+    """The range of offsets that a file of documents covers in a partition of the documents topic."""
 
     partition: int
     first: int
@@ -71,17 +72,17 @@ class CorpusFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Sorts as the numbers do."""
+        """File name. Names sort like the numbers."""
         return f"{self.kind()}-{self.partition:05d}-{self.first:015d}-{self.last:015d}.parquet"
 
     @classmethod
     def kind(cls) -> str:
-        """How names begin."""
+        """Return the prefix of the name."""
         return "documents"
 
 
 class ForgottenFile(CorpusFile):
-    """The same, of a file that says what was forgotten."""
+    """The range of offsets that a file of forget orders covers."""
 
     @classmethod
     def kind(cls) -> str:
@@ -92,22 +93,22 @@ _File = TypeVar("_File", bound=CorpusFile)
 
 
 class Corpus:
-    """The files under a root: a path, or an address with a protocol of fsspec's. May block; raises StateError."""
+    """The files under a root, a path or an fsspec address. Methods may block and raise StateError."""
 
     def __init__(self, root: str) -> None:
         self._system, self._root = fsspec.core.url_to_fs(root)
 
     def files(self) -> list[CorpusFile]:
-        """Those with documents, by partition and offset."""
+        """Return the files of documents, sorted by partition and offset."""
         return self._files(CorpusFile)
 
     def end(self, partition: int) -> int:
-        """The offset after the last one that a file of either kind covers."""
+        """Return the offset after the last one that a file of either kind covers."""
         files = [*self.files(), *self._files(ForgottenFile)]
         return max((each.last + 1 for each in files if each.partition == partition), default=0)
 
     def forgotten(self) -> Forgotten:
-        """What the files say is to be left out. Takes 24 bytes a document."""
+        """Read all forget orders. Takes 24 bytes per forgotten document."""
         found = []
         for file in self._files(ForgottenFile):
             with self._open_file(file) as parquet:
@@ -124,13 +125,13 @@ class Corpus:
         return sorted(kind(*map(int, found.groups())) for name in names if (found := named.fullmatch(name)))
 
     def prepare(self, file: CorpusFile, batches: Sequence[Batch]) -> None:
-        """Write a file that is not yet part of the corpus."""
+        """Stage a file of documents. All batches must have the same signature version."""
         (signature,) = {batch.signature_version for batch in batches}
         table = pyarrow.concat_tables(table_of(batch) for batch in batches)
         self._write(file, table.replace_schema_metadata({_VERSION_KEY: VERSION, _SIGNATURE_KEY: signature}))
 
     def prepare_forgotten(self, file: ForgottenFile, forgotten: Forgotten) -> None:
-        """The same for a file that says what was forgotten."""
+        """Stage a file of forget orders."""
         columns = [pyarrow.array(np.ascontiguousarray(column)) for column in forgotten.documents.T]
         table = pyarrow.Table.from_arrays(columns, schema=FORGOTTEN_SCHEMA)
         self._write(file, table.replace_schema_metadata({_VERSION_KEY: VERSION}))
@@ -138,16 +139,16 @@ class Corpus:
     def _write(self, file: CorpusFile, table: pyarrow.Table) -> None:
         self._system.makedirs(self._root, exist_ok=True)
         with self._system.open(self._staging_path(file), "wb") as stream:
-            # Sketches and checksums are random bytes: a dictionary of them has no use.
+            # Sketches and checksums are random bytes, which dictionary encoding would only enlarge.
             pyarrow.parquet.write_table(
                 table, stream, compression="zstd", use_dictionary=["relation"], write_page_checksum=True
             )
             if isinstance(self._system, LocalFileSystem):
-                # The offset is committed when it is published: until then it must be on the disk.
+                # Publishing commits the offset, so the content must be durable before.
                 sync_file(stream)
 
     def publish(self, file: CorpusFile) -> None:
-        """Make a prepared file part of the corpus. Raises StateUnavailable when somebody has removed it."""
+        """Move a staged file into the corpus. Raises StateUnavailable if it was removed."""
         try:
             self._system.mv(self._staging_path(file), f"{self._root}/{file.name}")
         except FileNotFoundError as error:
@@ -159,7 +160,7 @@ class Corpus:
             sync_directory(self._root)
 
     def discard_prepared(self, partition: int) -> None:
-        """Remove what was prepared for a partition, by a worker that is gone, and never published."""
+        """Remove staged files of a partition that an earlier worker did not publish."""
         for kind in (CorpusFile, ForgottenFile):
             start = self._staging_path(kind(partition, 0, 0)).rsplit("-", 2)[0]
             for path in self._system.glob(f"{start}-*.new"):
@@ -169,17 +170,17 @@ class Corpus:
         return f"{self._root}/.{file.name}.new"
 
     def read(self, file: CorpusFile, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of a file, some thousands at a time. Raises StateError when it is not a file of a corpus."""
+        """Yield the rows of a file in batches. Raises StateError if it is not a corpus file."""
         with self._open_file(file) as parquet:
             yield from parquet.iter_batches(1 << 14, columns=list(columns))
 
     def signature_version(self, file: CorpusFile) -> str:
-        """The one of all sketches in a file."""
+        """Return the signature version of all sketches in a file."""
         with self._open_file(file) as parquet:
             return str(parquet.schema_arrow.metadata[_SIGNATURE_KEY].decode())
 
     def documents(self, file: CorpusFile) -> int:
-        """Rows of a file. Raises StateError."""
+        """Return the number of rows of a file. Raises StateError."""
         with self._open_file(file) as parquet:
             return int(parquet.metadata.num_rows)
 
@@ -206,19 +207,19 @@ def _check(path: str, parquet: pyarrow.parquet.ParquetFile, schema: pyarrow.Sche
 
 
 def _parquet(source: IO[bytes]) -> pyarrow.parquet.ParquetFile:
-    """Raises, when it is read, where a page is not as it was written."""
+    """Open a file that verifies the checksum of each page as it is read."""
     return pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
 
 
 def _corrupt_file(path: str, error: Exception) -> CorruptState:
     return CorruptState(
-        f"{path}: expected a file of a corpus: {error}; delete all files of its partition, and the recluster worker, "
-        "when it is started again, writes them anew from the log"
+        f"{path}: expected a file of a corpus: {error}; delete all files of its partition and restart the recluster "
+        "worker, which writes them again from the log"
     )
 
 
 def table_of(batch: Batch) -> pyarrow.Table:
-    """Return the documents of a message as rows of the corpus."""
+    """Convert a batch into rows of the corpus."""
     documents = batch.documents
     places = [None if match is None else match.id for match in batch.matches]
     arrays = [

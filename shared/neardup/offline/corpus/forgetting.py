@@ -1,4 +1,4 @@
-"""What of a corpus is left out because it was forgotten, and what its copies inherit."""
+"""Forgotten documents of a corpus, and the sketches that their copies inherit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ _ID = ("timestamp", "partition", "offset")
 
 
 class ForgottenIds:
-    """Documents that are forgotten, in a form that is quickly asked."""
+    """A set of ids of forgotten documents."""
 
     def __init__(self, forgotten: Forgotten) -> None:
         self._keys = np.unique(id_keys(forgotten.documents))
@@ -23,7 +23,7 @@ class ForgottenIds:
         return self._keys.size > 0
 
     def contains(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these ids (timestamp, partition, offset) are among them."""
+        """Return for each id (timestamp, partition, offset) whether the document is forgotten."""
         if not self:
             return np.zeros(len(ids), np.bool_)
         keys = id_keys(ids)
@@ -33,15 +33,16 @@ class ForgottenIds:
 
 
 def ids_of(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
-    """The ids of rows of a corpus."""
+    """Return the ids of rows of a corpus file."""
     return np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in _ID], axis=1)
 
 
 def orphaned_sketches(corpus: Corpus, files: Sequence[CorpusFile], forgotten_ids: ForgottenIds) -> dict[bytes, bytes]:
-    """Checksum of the tokens -> sketch, of the forgotten documents in files whose copies stay there without one.
+    """Return sketches of forgotten documents that copies in the files depend on, by the checksum of their tokens.
 
-    A copy has no sketch because its first document has it: were that merely left out, nobody would be near the copy any
-    more. Reads the files twice. Takes a sketch for each such document, some 100 bytes for each copy.
+    A copy is stored without a sketch because its first document has one. When the first document is forgotten, the copy
+    must inherit the sketch, or no other document would be compared with it. Reads the files twice and keeps about 100
+    bytes per copy in memory.
     """
     if not forgotten_ids:
         return {}
@@ -52,7 +53,7 @@ def orphaned_sketches(corpus: Corpus, files: Sequence[CorpusFile], forgotten_ids
 
 
 def with_inherited_sketches(batch: pyarrow.RecordBatch, orphaned: Mapping[bytes, bytes]) -> pyarrow.RecordBatch:
-    """The same rows; those without a sketch have the one that was left to them."""
+    """Return the rows with orphaned sketches filled in where a row has no sketch of its own."""
     if not orphaned:
         return batch
     tokens, sketches = (batch.column(name).to_pylist() for name in ("tokens", "sketch"))
@@ -64,7 +65,7 @@ def with_inherited_sketches(batch: pyarrow.RecordBatch, orphaned: Mapping[bytes,
 def _token_sketches(
     corpus: Corpus, files: Sequence[CorpusFile], forgotten_ids: ForgottenIds, *, is_forgotten: bool, has_sketch: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(checksum of the tokens, sketch) of rows that are forgotten or not, with a sketch or without."""
+    """Yield (checksum of the tokens, sketch) of rows selected by both flags."""
     for file in files:
         for batch in corpus.read(file, (*_ID, "tokens", "sketch")):
             rows = batch.filter(pyarrow.array(forgotten_ids.contains(ids_of(batch)) == is_forgotten))

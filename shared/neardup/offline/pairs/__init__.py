@@ -1,1 +1,1 @@
-"""Candidate pairs of documents from postings, sketch keys and fingerprints, in bounded memory."""
+"""Pair sources, which find documents that may belong together, and the postings and runs that they use."""

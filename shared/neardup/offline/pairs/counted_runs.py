@@ -1,7 +1,7 @@
-"""Pairs of rows counted in bounded memory: divide, compute, merge (Broder 1997, "Algorithms").
+"""Pairs of rows counted in bounded memory by divide, compute, merge (Broder 1997, "Algorithms").
 
-Pairs are collected until a buffer is full, sorted and counted: a run. All runs of a buffer but the last are on disk,
-and in the end all are merged, a range of pairs at a time, adding counts.
+Pairs are collected in a buffer. When it is full, its pairs are sorted and counted, which makes a run. All runs but the
+last are on disk. At the end the runs are merged and their counts added, one range of pairs at a time.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,37 +19,38 @@ from neardup.offline.pairs.postings import merge_pairwise
 from neardup.util.parallel import CORES, in_order
 
 _BYTES_A_PAIR: Final = 32
-"""That sorting, or merging, takes at once."""
+"""Memory per pair that sorting or merging needs."""
 _SAMPLED: Final = 64
-"""Pairs that are looked at, of all runs together, for every range that is to be merged."""
+"""Sampled pairs per range, over all runs, from which the bounds of the ranges are chosen."""
 
 Score = Callable[[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
-"""(pairs as a << 32 | b, how often each was found) -> a score each, below 0 for those that are not wanted."""
+"""(pairs as a << 32 | b, count of each) -> a score each, negative for rejected pairs."""
 
 
 class CountedPairs(NamedTuple):
-    """Sorted pairs, a << row_bits | b, and how often each was found."""
+    """Sorted pairs, a << row_bits | b, and the count of each."""
 
     pairs: NDArray[np.uint64]
     counts: NDArray[np.uint32]
 
 
 class CountedRun(Protocol):
-    """Counted pairs, in memory or not."""
+    """Counted pairs in memory or on disk."""
 
     size: int
 
     def sample(self, step: int) -> NDArray[np.uint64]:
-        """A pair of each `step`."""
+        """Return every `step`-th pair."""
 
     def read_range(self, first: int, last: int | None) -> CountedPairs:
-        """Pairs from `first` to before `last`."""
+        """Return the pairs from `first` up to but not including `last`."""
 
 
 class RunBuffer:
-    """Room for pairs of rows below 2^row_bits. Who fills it says how far, and cuts a run when it is full.
+    """A buffer for pairs of rows below 2^row_bits. The caller sets `filled` and calls `cut` when the buffer is full.
 
-    Takes `memory_bytes`, or as much as the `least` pairs that it has room for. `directory` is its own.
+    Takes `memory_bytes`, or the memory for `least` pairs if that is more. The directory must be used by this buffer
+    only.
     """
 
     def __init__(self, memory_bytes: int, least: int, row_bits: int, directory: Path) -> None:
@@ -60,7 +61,7 @@ class RunBuffer:
         self._row_bits, self._directory = row_bits, directory
 
     def add(self, pairs: NDArray[np.uint64]) -> None:
-        """Take these, and cut runs where it is full."""
+        """Append pairs and cut runs whenever the buffer is full."""
         while pairs.size:
             if self.filled == self.pairs.size:
                 self.cut()
@@ -70,13 +71,13 @@ class RunBuffer:
             pairs = pairs[some.size :]
 
     def cut(self) -> None:
-        """Put what was filled on disk, as a run."""
+        """Write the buffered pairs to disk as a run."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self.runs.append(_DiskRun(self._directory / str(len(self.runs)), self._sorted_counts()))
         self.filled = 0
 
     def finish(self) -> list[CountedRun]:
-        """All runs, the last one in memory. The buffer cannot be used any more."""
+        """Return all runs, the last one in memory. The buffer must not be used afterwards."""
         if self.filled:
             self.runs.append(_MemoryRun(*self._sorted_counts()))
             self.pairs = self._spare = np.empty(0, np.uint64)
@@ -106,7 +107,7 @@ class _MemoryRun:
 
 
 class _DiskRun:
-    """A run on disk, mapped only when it is asked: there may be more runs than files that can be open."""
+    """A run on disk, mapped for each access because there may be more runs than file descriptors."""
 
     def __init__(self, path: Path, run: CountedPairs) -> None:
         self._pairs, self._counts = path.with_suffix(".pairs"), path.with_suffix(".counts")
@@ -131,13 +132,13 @@ def merge_runs(
     pool: ThreadPoolExecutor,
     into: PairFiles,
 ) -> None:
-    """Hand on the pairs of all runs that the score wants, in order, each once."""
+    """Write the pairs of all runs that the score accepts to `into`, in order and each once."""
     cuts = _cuts(runs, memory_bytes)
     right = np.uint64(row_bits)
 
     def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
         last = cuts[number + 1] if number + 1 < len(cuts) else None
-        # No name for the parts: each is let go when it is merged.
+        # The parts have no name, so that each is freed once it is merged.
         pairs, counts = merge_pairwise(
             [run.read_range(cuts[number], last) for run in runs],
             lambda one, other: CountedPairs(*merge_counted(*one, *other)),
@@ -152,7 +153,7 @@ def merge_runs(
 
 
 def _cuts(runs: Sequence[CountedRun], memory_bytes: int) -> list[int]:
-    """Where the ranges begin that are merged at once: one for each core, or as many as memory wants."""
+    """Return the starts of the ranges to merge: at least one range per core, more if memory requires it."""
     total = sum(run.size for run in runs)
     if not total:
         return []

@@ -1,9 +1,10 @@
-"""Pairs of documents with fingerprints a few bits apart: a new batch against the whole file, itself included.
+"""Pairs of documents whose fingerprints differ in a few bits: new fingerprints are matched against all fingerprints.
 
-Nothing is kept between calls: the gathered fingerprints are the file. The score is the distance in bits.
+These sources keep no state between calls: the fingerprints of the column store are the file to search. The score is the
+distance in bits.
 
-Each pair of fingerprints stands for the pairs of all rows that have them, which may be a million: these are counted in
-bounded memory, as those of shared keys are (`counted_runs`).
+A pair of fingerprints stands for all pairs of rows that have them, possibly millions. The pairs of rows are therefore
+counted in bounded memory, like those of shared keys (`counted_runs`).
 """
 
 import shutil
@@ -31,15 +32,15 @@ from neardup.util.parallel import CORES
 
 TABLES: Final = 10
 HEADER: Final = 16
-"""Leading bits of which the probabilistic search flips one."""
+"""Number of leading bits of which the probabilistic search flips at most one."""
 _BYTES_A_ROW_PAIR: Final = 256
-"""That its making takes at once, twice over."""
+"""Memory to create a pair of rows, counted twice."""
 _BLOCK: Final = 1 << 14
-"""Pairs whose distances are found at once."""
+"""Number of pairs whose distances are computed at once."""
 
 
 class HammingSource:
-    """Every pair within k bits (Manku 2007 §3.3: tables on the new batch, one scan over the file)."""
+    """All pairs within k bits (Manku 2007 §3.3): tables of the new fingerprints, and one scan of all fingerprints."""
 
     name = "hamming"
 
@@ -53,7 +54,7 @@ class HammingSource:
         first_new: int,
         progress: Callable[[int, int], None],
     ) -> tuple[Pairs, IgnoredKeys]:
-        """See PairSource. Fingerprints that more than `common` documents have are left out."""
+        """Return the new pairs as `PairSource` specifies. Fingerprints of more than `common` documents are left out."""
         memory_bytes, row_bits = self._options.memory_bytes, len(documents).bit_length()
         rows = np.flatnonzero(kept)
         file = _FingerprintFile(rows, documents.fingerprint[rows], row_bits, self._options.common)
@@ -91,10 +92,11 @@ def _distances(
 
 
 class PsmSource(HammingSource):
-    """Most pairs within k bits, by one table (Sood & Loguinov 2011 §6.3).
+    """Most pairs within k bits, found with one table (Sood & Loguinov 2011 §6.3).
 
-    The corpus has no simhash weights, so no bit is known to be weaker than another: of the leading 16 bits none or any
-    one is flipped. That finds pairs that differ in at most one of these: all at a distance of 1, 94% at 2, 85% at 3.
+    The corpus has no simhash weights, so all bits count as equally volatile, and the search flips none or one of the 16
+    leading bits. It finds pairs that differ in at most one of these bits: all pairs at distance 1, 94% at distance 2
+    and 85% at distance 3.
     """
 
     name = "psm"
@@ -105,7 +107,7 @@ class PsmSource(HammingSource):
 
 
 class _FingerprintFile:
-    """Rows by fingerprint."""
+    """Rows grouped by fingerprint."""
 
     def __init__(self, rows: NDArray[np.int64], fingerprints: NDArray[np.uint64], row_bits: int, common: int) -> None:
         order = np.argsort(fingerprints, kind="stable")
@@ -116,7 +118,7 @@ class _FingerprintFile:
         self.common = IgnoredKeys(int((~few).sum()), int(counts[~few].sum()))
 
     def fingerprints_from(self, first_new: int) -> NDArray[np.uint64]:
-        """Those that a row from here on has."""
+        """Return the fingerprints of rows from `first_new` on."""
         last = self._rows[self._starts + self._counts - 1]
         new: NDArray[np.uint64] = self.distinct[last >= first_new]
         return new
@@ -124,9 +126,11 @@ class _FingerprintFile:
     def row_pairs(
         self, near: batch.Pairs, queries: NDArray[np.uint64], first_new: int, most: int
     ) -> Iterator[NDArray[np.uint64]]:
-        """Each pair of rows once, a << row_bits | b with b from `first_new` on, for pairs of fingerprints near each
-        other; at most so many at a time."""
-        # Where both fingerprints are queries the pair was found twice.
+        """Yield the pairs of rows, a << row_bits | b with b from `first_new` on, for pairs of near fingerprints.
+
+        Each pair of rows comes once, with at most `most` pairs at a time.
+        """
+        # A pair of two queries was found twice.
         once = (near.query <= near.fingerprint) | ~np.isin(near.fingerprint, queries)
         one = np.searchsorted(self.distinct, near.query[once])
         other = np.searchsorted(self.distinct, near.fingerprint[once])
@@ -139,7 +143,7 @@ class _FingerprintFile:
     def _pairs_at(
         self, one: NDArray[np.int64], other: NDArray[np.int64], number: NDArray[np.int64], first_new: int
     ) -> NDArray[np.uint64]:
-        """The pairs of rows with these numbers among all that have one fingerprint and the other."""
+        """Return pairs of rows by their numbers among all pairs of rows of two fingerprints."""
         x = self._rows[self._starts[one] + number // self._counts[other]]
         y = self._rows[self._starts[other] + number % self._counts[other]]
         wanted = (np.maximum(x, y) >= first_new) & ((one != other) | (x < y))

@@ -1,4 +1,4 @@
-"""Pairs of documents that a source brought together, and where they come from."""
+"""The interface of pair sources."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -10,7 +10,7 @@ from neardup.offline.corpus.columns import ColumnStore
 
 
 class Pairs(NamedTuple):
-    """Rows of documents, `a` before `b` in number, each pair once, sorted; what `score` is, its source says."""
+    """Pairs of rows with `a` < `b`, each pair once and sorted. The source defines the meaning of `score`."""
 
     a: NDArray[np.uint32]
     b: NDArray[np.uint32]
@@ -18,18 +18,19 @@ class Pairs(NamedTuple):
 
 
 class IgnoredKeys(NamedTuple):
-    """What was left out: keys that too many documents have, and how many of these documents there are."""
+    """Number of keys that were ignored because too many documents have them, and the number of their postings."""
 
     common_keys: int
     common_postings: int
 
 
 class PairSource(Protocol):
-    """Brings documents together that may belong together.
+    """A finder of pairs of documents that may belong together.
 
-    `name` is the one in the settings. A source keeps what it needs of the rows it has seen in `directory`, so that the
-    next call pairs only what is new: a call returns the pairs with at least one row from `first_new` on. Rows not in
-    `kept` have no pairs. Calling it again with the same arguments, after a crash, returns the same.
+    `name` is the name of the source in the settings. A source keeps its state about known rows in a directory, so that
+    the next call handles only new rows: a call returns the pairs in which at least one row is `first_new` or later.
+    Rows not in `kept` have no pairs. A repeated call with the same arguments, for example after a crash, returns the
+    same pairs.
     """
 
     name: str
@@ -41,4 +42,4 @@ class PairSource(Protocol):
         first_new: int,
         progress: Callable[[int, int], None],
     ) -> tuple[Pairs, IgnoredKeys]:
-        """The new pairs. `progress`: steps done, of all."""
+        """Return the new pairs. `progress` receives the number of steps done and of all."""

@@ -1,10 +1,10 @@
-"""Postings on disk: which rows have which keys, sorted by key, so that rows with a key in common stand together.
+"""Postings on disk: (key, row) sorted by key, so that rows with a common key are adjacent.
 
-    <directory>/postings.json     whose keys, of how many rows, which file has them, and its checksum
-    <directory>/postings-<rows>   little-endian words, partition after partition (see `kernels.postings`)
+    <directory>/postings.json     kind of keys, number of rows, starts of partitions, checksum
+    <directory>/postings-<rows>   little-endian words in partitions (see `kernels.offline.postings`)
 
-Rows that come later are sorted by themselves and merged in. A file is written beside and named by postings.json when it
-is on the disk: a crash leaves what there was before, and the same call then ends the same.
+New rows are sorted on their own and merged in. The new file becomes valid when postings.json names it, after it is
+durable: a crash leaves the old postings, and repeating the call gives the same result.
 """
 
 import json
@@ -32,37 +32,37 @@ from neardup.util.parallel import CORES
 FILE: Final = "postings.json"
 VERSION: Final = 3
 BLOCK: Final = 1 << 13
-"""Rows whose keys a thread makes at once."""
+"""Number of rows whose keys a thread computes at once."""
 _PART: Final = "postings.part-"
 _T = TypeVar("_T")
 
 
 class Keys(NamedTuple):
-    """The keys of some rows, one row after the other, and how many each has."""
+    """Keys of some rows, one row after the other, and the number of keys of each row."""
 
     keys: NDArray[np.uint64]
     sizes: NDArray[np.int64]
 
 
 KeysOf = Callable[[ColumnStore, NDArray[np.int64]], Keys]
-"""(documents, rows) -> their keys. Best without the GIL: threads call it side by side."""
+"""(documents, rows) -> their keys. Called from several threads, so it should release the GIL."""
 
 
 class PostingsRun(NamedTuple):
-    """Postings in partitions, each sorted; `starts` says where each one starts, and where the last one ends."""
+    """Sorted postings in partitions. `starts` has the start of each partition and the end of the last."""
 
     words: NDArray[np.uint64]
     starts: NDArray[np.int64]
 
     def partition(self, number: int) -> NDArray[np.uint64]:
-        """Its postings."""
+        """Return the postings of a partition."""
         return self.words[self.starts[number] : self.starts[number + 1]]
 
 
 class Postings:
-    """The postings of one kind of keys in a directory. Raises StateError if what lies there cannot be used.
+    """Postings of one kind of keys in a directory. Raises StateError if the files cannot be used.
 
-    `about` names the kind and the choices behind it: what was kept under another name is made anew.
+    `about` identifies the kind of keys and its parameters. Postings with a different `about` are rebuilt.
     """
 
     def __init__(self, directory: Path, about: str) -> None:
@@ -72,11 +72,11 @@ class Postings:
         self._load()
 
     def partition(self, number: int) -> NDArray[np.uint64]:
-        """The postings of a partition, sorted."""
+        """Return the postings of a partition, sorted."""
         return self._run.partition(number)
 
     def rows_with(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(place in `keys`, row) of all rows that have one of these keys, by 40 bits of it."""
+        """Return (index into `keys`, row) of all rows that have one of the keys, compared by 40 bits."""
         found: tuple[NDArray[np.int64], NDArray[np.int64]] = find(self._run.words, self._run.starts, keys)
         return found
 
@@ -89,11 +89,11 @@ class Postings:
         most_keys: NDArray[np.int64],
         memory_bytes: int,
     ) -> Iterator[None]:
-        """Take in the rows that came since the last time, those that are kept: what is left out now stays out.
+        """Extend the postings by rows that are new since the last time, except rows that are not in `kept`.
 
-        They are there for the body, and stay if it ends well: the disk writes them while the body works. `most_keys`
-        says how many keys each row has at most. Memory is bounded by `memory_bytes` as long as all postings are not 64
-        times as much.
+        The new postings are available in the body of the `with` statement and become permanent if it succeeds. They are
+        written to disk while the body runs. `most_keys` has an upper bound for the number of keys of each row. Memory
+        is bounded by `memory_bytes` as long as all postings together are at most 64 times as large.
         """
         if self.rows > len(documents):
             raise WrongState(
@@ -105,14 +105,14 @@ class Postings:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
         for path in self._directory.glob(f"{_PART}*"):
-            # Left by a crash, perhaps more of them than there will be now.
+            # Remove what a crash left: this call may write fewer files.
             path.unlink()
         beside = self._directory / "postings.new"
         with ThreadPoolExecutor(CORES) as pool:
             new, spilled = self._new_runs(documents, kept, keys_of, most_keys, memory_bytes, pool)
             runs = [run for run in (self._run, *new) if run.words.size]
             starts: NDArray[np.int64] = np.sum([run.starts for run in (self._run, *new)], axis=0)
-            # What is in memory anyhow can be worked with while it is written.
+            # A single run in memory can be used while it is being written.
             alone = len(runs) == 1 and not spilled
             if not alone:
                 _write_merged(beside, runs, starts, pool)
@@ -140,7 +140,7 @@ class Postings:
         memory_bytes: int,
         pool: ThreadPoolExecutor,
     ) -> tuple[list[PostingsRun], list[Path]]:
-        """The new rows, as many at once as fit; if that is not all, in these files."""
+        """Return sorted runs of the new rows, and the files that hold them if they do not fit in memory."""
         runs: list[PostingsRun] = []
         spilled: list[Path] = []
         chunks = list(_chunks(most_keys, self.rows, memory_bytes // 32))
@@ -181,14 +181,14 @@ class Postings:
             return
         data = self._directory / f"postings-{rows}"
         if not data.exists() and path.read_text() != text:
-            # Replaced by a pass since the manifest was read.
+            # A pass has replaced the postings since the manifest was read.
             self._load()
             return
         self.rows, self._checksum = rows, checksum
         self._run = PostingsRun(_mapped(data, int(starts[-1])), starts)
 
     def _verify(self) -> None:
-        """Once a pass, which reads all of it anyway. Raises CorruptState."""
+        """Compare the checksum of all postings. A pass reads all of them anyway. Raises CorruptState."""
         got = zlib.crc32(np.ascontiguousarray(self._run.words).data)
         if got != self._checksum:
             path = self._directory / f"postings-{self.rows}"
@@ -206,7 +206,7 @@ def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
 
 
 def _chunks(most_keys: NDArray[np.int64], first: int, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows from the first one on that have at most so many keys together, or of one row."""
+    """Yield ranges of rows that have at most `most` keys together, or consist of one row."""
     ends = np.cumsum(most_keys)
     while first < ends.size:
         before = int(ends[first - 1]) if first else 0
@@ -216,7 +216,7 @@ def _chunks(most_keys: NDArray[np.int64], first: int, most: int) -> Iterator[tup
 
 
 def _sorted(documents: ColumnStore, rows: NDArray[np.int64], keys_of: KeysOf, pool: ThreadPoolExecutor) -> PostingsRun:
-    """The postings of these rows."""
+    """Return the sorted postings of some rows."""
     blocks = [rows[start : start + BLOCK] for start in range(0, rows.size, BLOCK)]
     keyed = list(pool.map(partial(keys_of, documents), blocks))
     counts = np.array([count_partitions(keys) for keys, _ in keyed], np.int64).reshape(len(blocks), PARTITIONS)
@@ -231,7 +231,7 @@ def _sorted(documents: ColumnStore, rows: NDArray[np.int64], keys_of: KeysOf, po
 
     def sort_partition(number: int) -> None:
         part = run.partition(number)
-        # Rows stand in order, and stay so: only the key is to be sorted by.
+        # Rows are in order already, and the sort is stable: sort by the key alone.
         sort_words(part, np.empty_like(part), 32, 64)
 
     list(pool.map(divide_block, range(len(blocks))))
@@ -240,7 +240,7 @@ def _sorted(documents: ColumnStore, rows: NDArray[np.int64], keys_of: KeysOf, po
 
 
 def _write_merged(path: Path, runs: list[PostingsRun], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> None:
-    """All runs as one, whose partitions start there; not yet durable."""
+    """Merge the runs into one file with these starts of partitions. The file is not synced."""
     with path.open("wb") as file:
 
         def write_partition(number: int) -> None:
@@ -255,7 +255,7 @@ def _write_merged(path: Path, runs: list[PostingsRun], starts: NDArray[np.int64]
 
 
 def _make_durable(path: Path, words: NDArray[np.uint64], *, written: bool) -> int:
-    """A file of these words, which are to be written first unless they are its own; returns their checksum."""
+    """Sync a file of these words, after writing it if necessary. Return the checksum."""
     data = np.ascontiguousarray(words).astype("<u8", copy=False).data
     with path.open("r+b" if written else "wb") as file:
         if not written:
@@ -266,7 +266,7 @@ def _make_durable(path: Path, words: NDArray[np.uint64], *, written: bool) -> in
 
 
 def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64]:
-    """One partition of all runs."""
+    """Merge one partition of all runs."""
 
     def merge_two(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
         both = np.empty(one.size + other.size, np.uint64)
@@ -277,7 +277,7 @@ def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64
 
 
 def merge_pairwise(parts: Sequence[_T], merge_two: Callable[[_T, _T], _T]) -> _T:
-    """All parts as one, merged two by two, and what comes of it again: log2 passes over everything (Broder 1997)."""
+    """Merge the parts in pairs until one is left: log2 passes over the data (Broder 1997)."""
     while len(parts) > 1:
         parts = [merge_two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
     return parts[0]

@@ -1,4 +1,4 @@
-"""Which rows share how many keys: each key gives its pairs of rows, which are counted (`counted_runs`)."""
+"""Pairs of rows that share keys, with the number of shared keys, computed with `counted_runs`."""
 
 import shutil
 from collections.abc import Callable
@@ -26,11 +26,10 @@ def pairs_with_shared_keys(
     score: Score,
     progress: Callable[[int, int], None],
 ) -> tuple[Pairs, IgnoredKeys]:
-    """The pairs of rows that share a key, one of them `first_new` or later, and that the score wants.
+    """Return the pairs of rows that share a key, of which one row is `first_new` or later and which the score accepts.
 
-    `who` takes part in which keys goes by their rarity (`kernels.postings.rarity`); keys of more than `common` rows
-    with a reach are ignored. Memory is bounded by `memory_bytes`, and by `common` words for each
-    core.
+    `participation` limits the keys of each row by their rarity (`kernels.offline.postings.rarity`). Keys of more than
+    `common` participating rows are ignored. Memory is bounded by `memory_bytes` and by `common` words per core.
     """
     row_bits = participation.reach.size.bit_length()
     rules = PairRules(first_new, common, row_bits)
@@ -39,7 +38,7 @@ def pairs_with_shared_keys(
     ignored = np.zeros((CORES, 2), np.int64)
 
     def collect(share: int) -> list[CountedRun]:
-        """The pairs of every so many partitions."""
+        """Count the pairs of the partitions `share`, `share` + CORES, and so on."""
         buffer = RunBuffer(memory_bytes // CORES, common, row_bits, spilled / str(share))
         for number in range(share, PARTITIONS, CORES):
             words, at, done = postings.partition(number), 0, 0

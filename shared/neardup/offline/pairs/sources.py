@@ -1,4 +1,4 @@
-"""Where pairs come from, by name: documents that share shingles, super shingles, bands or spots, or bits."""
+"""Pair sources by name: documents that share shingles, super shingles, bands or spots, or have near fingerprints."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -30,17 +30,20 @@ from neardup.offline.pairs.shared_keys import pairs_with_shared_keys
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 
 MARGIN: Final = 0.25
-"""Pairs whose samples say less than the thresholds by this much are dropped: four standard deviations of the difference
-between the samples' estimate of resemblance (75 shingles or so) and that of 128 MIPs values, which decides. Containment
-is decided by the same samples: no pair is lost."""
+"""Tolerance of the estimate by samples. Pairs whose samples are below the thresholds by more than this are dropped.
+
+It is four standard deviations of the difference between the estimate of the resemblance by samples (about 75 shingles)
+and the one by 128 MIPs values, which decides. Containment is decided by the same samples, so no pair is lost.
+"""
 _ROUNDING: Final = 1e-9
 
 
 class SharedKeyBounds(NamedTuple):
-    """How many keys each row shares at least with any that it is wanted with: `with_any`, and as the smaller one at its
-    own modulus and at the next ones. How many it has there, common ones included. For exponents see TakingPart.
+    """Lower bounds for the number of keys that a row shares with a row that it should be paired with.
 
-    Where keys know no modulus, there is one.
+    `with_any` is the bound for any other row; `as_smaller` is the bound as the smaller row, at its own modulus and at
+    the following ones. `sizes` has the number of keys of the row at each modulus, including common keys. `exponents` is
+    explained at TakingPart. Keys without a modulus have one column.
     """
 
     with_any: NDArray[np.int64]
@@ -50,9 +53,10 @@ class SharedKeyBounds(NamedTuple):
 
 
 class KeySource(ABC):
-    """Documents that share keys of one kind. A subclass says which keys, who takes part, what a pair is worth.
+    """Pairs of documents that share keys of one kind. A subclass defines the keys, the bounds and the score.
 
-    The postings stay, and new rows are merged in. Shingles that become common later keep the pairs found before.
+    The postings are kept between passes, and new rows are merged in. Pairs found by a shingle stay when the shingle
+    becomes common later.
     """
 
     name: str
@@ -68,7 +72,7 @@ class KeySource(ABC):
         first_new: int,
         progress: Callable[[int, int], None],
     ) -> tuple[Pairs, IgnoredKeys]:
-        """See PairSource."""
+        """Return the new pairs as `PairSource` specifies."""
         options = self._options
         most_keys = self._most_keys(documents)
         with self.postings.extended(documents, kept, self.keys_of, most_keys, options.memory_bytes):
@@ -86,26 +90,26 @@ class KeySource(ABC):
 
     @abstractmethod
     def keys_of(self, documents: ColumnStore, rows: NDArray[np.int64]) -> Keys:
-        """The keys of each row, one row after the other, and how many each has."""
+        """Return the keys of each row, one row after the other, and their number per row."""
 
     def _parameters(self) -> str:
-        """What the keys depend on beside the sketches."""
+        """Return the parameters that the keys depend on, apart from the sketches."""
         return ""
 
     def _most_keys(self, documents: ColumnStore) -> NDArray[np.int64]:
-        """How many keys each row has at most; if nothing better is known, one for each word of its sketch."""
+        """Return an upper bound for the number of keys of each row. The default is one key per word of its sketch."""
         return np.diff(documents.starts)
 
     def _bounds(self, documents: ColumnStore) -> SharedKeyBounds | None:
-        """None: one key, whatever else is known."""
+        """Return the bounds, or None if one shared key suffices."""
         return None
 
     def _participation(self, documents: ColumnStore, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
-        """Who takes part in which keys, and how many of its keys are beyond that: as the smaller one at each modulus,
-        and with any.
+        """Return the participation of each row by rarity of keys, and the number of keys beyond it.
 
-        Rows that share n keys share one that is not among the n - 1 most frequent of either: these need not be looked
-        at. They are what the pages of a host share, most of all.
+        The numbers beyond are those as the smaller row at each modulus, and those with any row. Rows that share n keys
+        share a key that is not among the n - 1 most frequent of either, so these frequent keys can be skipped. They are
+        mainly keys that all pages of a host share.
         """
         common = self._options.common
         everywhere = np.where(kept, common.bit_length(), 0).astype(np.uint8)
@@ -131,15 +135,15 @@ class KeySource(ABC):
         return TakingPart(reach, bounds.exponents, bounds.sizes, as_smaller), beyond
 
     def _score(self, documents: ColumnStore, participation: TakingPart, beyond: NDArray[np.uint16]) -> Score:
-        """How many keys a pair shares, if nothing better is known."""
+        """Return the score of pairs. The default is the number of shared keys."""
         return lambda pairs, counts: counts.astype(np.float32)
 
 
 class ShingleSource(KeySource):
-    """Documents with sampled shingles in common (Broder 1997), one of them not common to many.
+    """Pairs of documents that share sampled shingles, at least one of which is not common (Broder 1997).
 
-    The score is their resemblance, or containment one way or the other, whichever is most, by the samples at the
-    coarser modulus. Pairs far below both thresholds are dropped.
+    The score is the largest of resemblance and both containments, estimated by the samples at the coarser modulus.
+    Pairs far below both thresholds are dropped.
     """
 
     name = "shingles"
@@ -148,10 +152,13 @@ class ShingleSource(KeySource):
         return Keys(*sample_keys(documents.words, documents.starts, rows))
 
     def _bounds(self, documents: ColumnStore) -> SharedKeyBounds:
-        """With any: what a containment needs, where a resemblance needs no less, which is nearly everywhere. A small
-        sample is of a small document, so that it is all of it: what is sampled less is larger.
+        """Return the bounds that follow from the thresholds.
 
-        As the smaller one, of s keys: at least c s for a containment of c, and 2 r s / (1 + r) for a resemblance of r.
+        With any row: the number that containment requires, if resemblance requires no less, which holds for nearly all
+        rows. A small sample comes from a small document and is complete: every document with a coarser sample is
+        larger.
+
+        As the smaller row, of s keys: at least c s for a containment of c, and 2 r s / (1 + r) for a resemblance of r.
         """
         resemblance, containment = self._least
         exponents, sizes = sample_sizes(documents.words, documents.starts)
@@ -173,7 +180,7 @@ class ShingleSource(KeySource):
 
 
 class SuperShingleSource(KeySource):
-    """Documents with super shingles in common (Broder 1997). The score is how many: one makes a resemblance likely."""
+    """Pairs of documents that share super shingles (Broder 1997). The score is the number of shared super shingles."""
 
     name = "supers"
 
@@ -185,7 +192,7 @@ class SuperShingleSource(KeySource):
 
 
 class BandSource(KeySource):
-    """Documents with bands of the MIPs vector in common (lecture V.5.4). The score is how many."""
+    """Pairs of documents that share bands of the MIPs vector (lecture V.5.4). The score is the number of shared bands."""
 
     name = "bands"
 
@@ -198,9 +205,10 @@ class BandSource(KeySource):
 
 
 class SpotSource(KeySource):
-    """Documents whose bags of spot signatures resemble (lecture V.5.2), and share one that is not common.
+    """Pairs of documents with similar bags of spot signatures that share at least one spot that is not common (lecture
+    V.5.2).
 
-    The score is the resemblance of the bags; pairs below the threshold are dropped.
+    The score is the resemblance of the bags. Pairs below the threshold are dropped.
     """
 
     name = "spots"
@@ -209,7 +217,7 @@ class SpotSource(KeySource):
         return Keys(*spot_keys(documents.words, documents.starts, rows))
 
     def _most_keys(self, documents: ColumnStore) -> NDArray[np.int64]:
-        """One for each occurrence, of which a word of the sketch may have many."""
+        """Return the number of occurrences of spots. One word of the sketch may stand for many of them."""
         sizes: NDArray[np.int64] = spot_sizes(documents.words, documents.starts)
         return sizes
 
@@ -236,5 +244,5 @@ _SOURCES: Final[dict[str, Callable[[Path, Options], PairSource]]] = {
 
 
 def make_source(name: str, directory: Path, options: Options) -> PairSource:
-    """The source that the settings call `name`; it keeps what it knows in a directory of its own."""
+    """Create the source with this name in the settings. It keeps its state in the directory, which must be its own."""
     return _SOURCES[name](directory, options)
