@@ -74,7 +74,7 @@ def test_the_lines_for_people() -> None:
         "not the first of their cluster: 100 identical, 50 same-text, 25 same-shingles, 225 near",
         "contained in another: 17; verdicts overturned: 3",
         "pairs: 4,000 by shingles, 300 by hamming; of these 2,500 resemble each other",
-        "too common to be looked at: 12 by shingles",
+        "keys too common to use: 12 by shingles",
         "by the transitive rule: 550 clusters, the largest of 300",
         "hosts with most duplicates:",
         "  a.example: 300 of 400",

@@ -1,11 +1,11 @@
-"""Clusters: documents around a first one, under one of two rules.
+"""Clusters: documents around a first document, under one of two rules.
 
-`representative`: in the order of all pages a document joins, among the clusters of its earlier neighbours whose first
-document it resembles enough or has an edge with (by spots, too), the one whose first document it resembles most; else
-it begins one. What a cluster is depends on
-earlier documents only, and a chain of documents, each like the next, does not become one cluster.
+`representative`: documents are taken in the order of all pages. A document joins the cluster of an earlier neighbour if
+it resembles the first document of that cluster enough or has an edge with it, for example by spots. Among several such
+clusters it joins the one whose first document it resembles most. Otherwise it starts a cluster. The clusters depend on
+earlier documents only, and a chain of documents that each resemble the next does not become one cluster.
 
-`transitive`: whatever edges connect is one cluster.
+`transitive`: connected components of the edges.
 """
 
 from typing import Final, NamedTuple
@@ -24,14 +24,14 @@ TRANSITIVE: Final = "transitive"
 
 
 class Leaders(NamedTuple):
-    """Of each row: the first kept document of its cluster, and of what edges connect it with."""
+    """Per row, the first kept document of its cluster (`cluster`) and of its connected component (`component`)."""
 
     cluster: NDArray[np.uint32]
     component: NDArray[np.uint32]
 
 
 class PreviousClusters(NamedTuple):
-    """The clusters of the pass before, and the rows whose edges are not as they were then."""
+    """Clusters of the previous pass, and the rows that have gained or lost edges since."""
 
     cluster: NDArray[np.uint32]
     touched: NDArray[np.uint32]
@@ -40,7 +40,10 @@ class PreviousClusters(NamedTuple):
 def find_clusters(
     documents: ColumnStore, copies: Copies, edges: Edges, options: Options, previous: PreviousClusters | None = None
 ) -> Leaders:
-    """Lead all rows, copies as their kept row. With `before`, only what is connected with a touched row is led anew."""
+    """Assign all rows to clusters, copies to the cluster of their kept row.
+
+    With `previous`, only rows that are connected to a touched row are assigned again.
+    """
     connected = components(len(documents), edges.a, edges.b)
     first = first_of_each(connected, documents.order)
     if options.rule == TRANSITIVE:

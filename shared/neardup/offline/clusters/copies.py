@@ -1,7 +1,7 @@
-"""Copies: documents that are the same on one of Broder's three levels. One of them is kept, and compared with others.
+"""Copies: documents that agree on one of Broder's three levels of identity. One copy is kept and compared with others.
 
-A level implies the next as a rule, and need not: the same bytes, served with another charset, have other tokens. What
-any level brings together is one group.
+A level usually implies the next, but not always: equal bytes that were served with different charsets have different
+tokens. Documents that agree on any level are in the same group.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +24,10 @@ COPY_RELATIONS: Final = RELATIONS[:LEVELS]
 
 
 class Copies(NamedTuple):
-    """For each row the one that is kept in its place: the first in the order of all pages that has a sketch.
+    """Per row, the kept row of its group of copies: the first in the order of all pages that has a sketch.
 
-    `comparable`: rows that are kept and have one. Only where no copy has a sketch (the document that has it is not in
-    the corpus yet) the first is kept without.
+    `comparable` marks rows that are kept and have a sketch. If no copy has a sketch, because the document that has it
+    is not in the corpus yet, the first row is kept without one.
     """
 
     kept: NDArray[np.uint32]
@@ -47,9 +47,9 @@ def find_copies(documents: ColumnStore) -> Copies:
 
 
 def levels(checksums: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.int8]:
-    """The strongest level on which documents agree, pair by pair: its place in RELATIONS; LEVELS if there is none.
+    """Return for each pair of documents the strongest level on which they agree, LEVELS if there is none.
 
-    Both have the shape (pairs, levels, words of a checksum).
+    Both arguments have the shape (pairs, levels, words of a checksum).
     """
     agree = (checksums == others).all(axis=2)
     none = np.ones((len(agree), 1), np.bool_)
@@ -58,7 +58,7 @@ def levels(checksums: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray
 
 
 def _links(checksums: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Pairs of rows that link all rows with the same checksum."""
+    """Return pairs of rows that connect all rows with equal checksums."""
     first = first_equal(checksums, SALT)
     later = np.flatnonzero(first != np.arange(first.size)).astype(np.uint32)
     return first[later], later

@@ -1,7 +1,6 @@
-"""Edges: pairs that hold when their sketches are compared, and documents that are contained in others.
+"""Edges: pairs whose sketches resemble each other, and documents that are contained in others.
 
-Pairs of all sources are united piece by piece, so that memory is bounded whatever their number, and the pieces are
-compared by all cores.
+The pairs of all sources are merged and compared in pieces, which bounds the memory and lets all cores work.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +20,13 @@ from neardup.signatures.packed_sketch import LEAST_SAMPLED
 from neardup.util.parallel import CORES, in_order
 
 PIECE: Final = 1 << 15
-"""Pairs of a source that are compared at once, about."""
+"""Approximate number of pairs per source that are compared at once."""
 SPOTS: Final = "spots"
-"""The source whose score decides by itself: the resemblance of spot signatures."""
+"""Name of the source whose score decides by itself: the resemblance of spot signatures."""
 
 
 class Edges(NamedTuple):
-    """Rows that resemble each other, `a` before `b` in number; bit i of `sources`: source i brought them together."""
+    """Rows that resemble each other, with `a` < `b`. Bit i of `sources` is set if source i found the pair."""
 
     a: NDArray[np.uint32]
     b: NDArray[np.uint32]
@@ -36,7 +35,7 @@ class Edges(NamedTuple):
 
 
 class Contained(NamedTuple):
-    """Documents and those that hold them."""
+    """Contained documents and the documents that contain them."""
 
     inner: NDArray[np.uint32]
     outer: NDArray[np.uint32]
@@ -49,9 +48,9 @@ def find_edges(
     options: Options,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> tuple[Edges, Contained]:
-    """Compare the pairs that each source, with its name, has brought. Both results are sorted.
+    """Compare the pairs of the named sources. Both results are sorted.
 
-    `progress`: pairs done, of all.
+    `progress` receives the number of pairs done and of all.
     """
     done, total = 0, sum(pairs.a.size for _, pairs in sources)
     edges, contained = [], []
@@ -68,7 +67,7 @@ _Sources = Sequence[tuple[str, Pairs]]
 
 
 def _pieces(sources: _Sources) -> Iterator[_Sources]:
-    """All pairs in order. A row's pairs are never cut apart."""
+    """Split the pairs into pieces, in order. All pairs of a row `a` are in one piece."""
     firsts = np.unique(np.concatenate([pairs.a[::PIECE] for _, pairs in sources]))
     cuts = [np.append(np.searchsorted(pairs.a, firsts), pairs.a.size) for _, pairs in sources]
     for number in range(firsts.size):
@@ -80,7 +79,7 @@ def _pieces(sources: _Sources) -> Iterator[_Sources]:
 
 
 class _Verified(NamedTuple):
-    """What so many pairs of all sources, repeats included, came to."""
+    """Result of comparing a piece, and the number of its pairs over all sources, including repeats."""
 
     edges: Edges
     contained: Contained
@@ -90,7 +89,7 @@ class _Verified(NamedTuple):
 def _verify(documents: ColumnStore, sources: _Sources, options: Options) -> _Verified:
     keys = [pairs.a.astype(np.uint64) << np.uint64(32) | pairs.b for _, pairs in sources]
     marked = [(own, np.full(own.size, 1 << number, np.uint32)) for number, own in enumerate(keys)]
-    # Each source brings a pair once: its marks, added up, are a set of bits.
+    # Each source has a pair once, so the sum of the marks is a bit set.
     found, marks = merge_pairwise(marked, lambda one, other: merge_counted(*one, *other))
     a, b = (found >> np.uint64(32)).astype(np.uint32), found.astype(np.uint32)
     threshold = options.thresholds.resemblance

@@ -1,8 +1,8 @@
-"""What the offline pass says against the stream: documents that the stream called unique, and that are duplicates.
+"""Corrections of the stream: documents that the stream called unique and the pass found to be duplicates.
 
-The stream's own verdicts have the revisions 0 and 1. The pass begins with 2, and adds one whenever it says something
-else of a document than it said the last time; that it is unique after all is something else, too. What was said last
-is read from the results: a repeated run says the same, with the same revision, whichever engine either was.
+Verdicts of the stream have the revisions 0 and 1. The pass starts at 2 and increments the revision whenever its verdict
+on a document differs from its last one, also when the document turns out to be unique after all. The last verdicts are
+read from the results, so a repeated run gives the same revisions with either engine.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _RELATION_CODES[None] = UNIQUE
 
 
 class Revisions(NamedTuple):
-    """Rows; how each duplicates (a place in RELATIONS, or UNIQUE) which other row (or NOWHERE), and the revision."""
+    """Corrected verdicts: row, relation (an index into RELATIONS, or UNIQUE), matched row (or NO_ROW) and revision."""
 
     row: NDArray[np.int64]
     relation: NDArray[np.int8]
@@ -40,7 +40,7 @@ class Revisions(NamedTuple):
 
 
 class Overturned(NamedTuple):
-    """Rows that the stream called unique, how each duplicates an earlier one, and which."""
+    """Rows that the stream called unique, their relation to an earlier row, and that row."""
 
     row: NDArray[np.int64]
     relation: NDArray[np.int8]
@@ -48,10 +48,12 @@ class Overturned(NamedTuple):
 
 
 def relations_to(documents: ColumnStore, copies: Copies, rows: NDArray[Any], firsts: NDArray[Any]) -> NDArray[np.int8]:
-    """How documents of a cluster relate to its first one, as places in RELATIONS; to itself it is identical."""
+    """Return the relations of documents to the first document of their cluster. The first document is identical to
+    itself.
+    """
     found = levels(documents.checksums[rows], documents.checksums[firsts])
     found[found == LEVELS] = NEAR
-    # Brought together by several levels, one after the other: the weakest is true of all.
+    # Copies that several levels connect agree at least on the weakest level.
     found[(found == NEAR) & (copies.kept[rows] == copies.kept[firsts])] = LEVELS - 1
     return found
 
@@ -59,7 +61,9 @@ def relations_to(documents: ColumnStore, copies: Copies, rows: NDArray[Any], fir
 def find_overturned(
     documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
 ) -> Overturned:
-    """Duplicates of the first document of their cluster; and of those alone, what an earlier document contains."""
+    """Find duplicates of the first document of their cluster, and documents in clusters of one that an earlier one
+    contains.
+    """
     first = first_of_each(cluster, documents.order)
     unique = documents.relation == UNIQUE
     members = np.flatnonzero(unique & (first != np.arange(len(documents))))
@@ -67,7 +71,7 @@ def find_overturned(
     earlier = documents.rank[contained.outer] < documents.rank[contained.inner]
     held = np.flatnonzero(alone[contained.inner] & earlier)
     inner, outer = contained.inner[held], contained.outer[held]
-    # Of several documents that hold it, the one that holds most; among equals the first.
+    # Choose the container with the highest containment, the first one on a tie.
     order = np.lexsort((documents.rank[outer], -contained.containment[held], inner))
     inner, places = np.unique(inner[order], return_index=True)
     return Overturned(
@@ -80,7 +84,7 @@ def find_overturned(
 
 
 def next_revisions(documents: ColumnStore, found: Overturned, previous: Revisions | None) -> Revisions:
-    """What is said now, after what was said in the run before."""
+    """Return the revisions after this run, given those of the previous run."""
     rows = len(documents)
     relation, target = np.full(rows, UNIQUE, np.int8), np.full(rows, NO_ROW)
     revision = np.full(rows, FIRST_REVISION - 1)
@@ -95,7 +99,7 @@ def next_revisions(documents: ColumnStore, found: Overturned, previous: Revision
 
 
 def read_revisions(path: Path, documents: ColumnStore) -> Revisions | None:
-    """What a file of results says, of the documents that are there; None without one. Raises CorruptState."""
+    """Read the revisions of documents that still exist. Return None without a file. Raises CorruptState."""
     if not path.exists():
         return None
     try:
@@ -107,14 +111,14 @@ def read_revisions(path: Path, documents: ColumnStore) -> Revisions | None:
         revision = np.array(revisions, np.int64)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptState(
-            f"{path}: expected what the last run said: {error!r}; without it, revisions start anew"
+            f"{path}: expected the revisions of the last run: {error!r}; without the file, revisions restart"
         ) from error
     there = row != NO_ROW
     return Revisions(row[there], relation[there], target[there], revision[there])
 
 
 def _rows_of(documents: ColumnStore, names: Sequence[str | None]) -> NDArray[np.int64]:
-    """The row of each document, named as "partition:offset"; NOWHERE for None and for those that are not there."""
+    """Return the rows of documents named as "partition:offset", NO_ROW for None and for unknown documents."""
     places = [(0, 0) if name is None else DocumentId.parse(name) for name in names]
     rows = RowIndex(documents.id[:, 1:]).rows_of(np.array(places, np.int64).reshape(-1, 2))
     return np.where([name is not None for name in names], rows, NO_ROW)

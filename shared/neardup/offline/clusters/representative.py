@@ -1,11 +1,11 @@
-"""The document that stands for its cluster, by rule; among equals, the first in the order of all pages.
+"""Choice of the document that represents a cluster. On a tie, the first document in the order of all pages is chosen.
 
-| rule | stands for the cluster |
+| rule | representative |
 |---|---|
 | first | the first document |
-| longest | the one with most bytes |
-| shortest-url | the one with the shortest url |
-| https | the first one that was fetched by https, if there is one |
+| longest | the largest document in bytes |
+| shortest-url | the document with the shortest URL |
+| https | the first document with an https URL, or else the first document |
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from neardup.offline.corpus.columns import ColumnStore
 
 
 def representatives(documents: ColumnStore, cluster: NDArray[np.uint32], rule: str) -> NDArray[np.uint32]:
-    """For each row the one that stands for its cluster."""
+    """Return for each row the representative of its cluster."""
     if rule == "first":
         return first_of_each(cluster, documents.order)
     if rule == "longest":
         return first_of_each(cluster, _ordered_by(documents, -documents.size))
-    # Urls are text to be read one by one: only those that have a choice are.
+    # Reading a URL is slow, so read only those in clusters that offer a choice.
     choice = np.flatnonzero(sizes(cluster) > 1)
     key = np.zeros(len(documents), np.int64)
     for row in choice.tolist():
@@ -31,5 +31,5 @@ def representatives(documents: ColumnStore, cluster: NDArray[np.uint32], rule: s
 
 
 def _ordered_by(documents: ColumnStore, key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows by this, and among equals as all pages are."""
+    """Return the rows sorted by key, and by the order of all pages for equal keys."""
     return documents.order[np.argsort(key[documents.order], kind="stable")]

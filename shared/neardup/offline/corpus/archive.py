@@ -36,7 +36,9 @@ class BatchObserver(Protocol):
 
 
 class Archive(Stage):
-    """The archive of one partition of the documents topic. It writes only to the corpus, which several workers share."""
+    """The archive of one partition of the documents topic. It writes only to the corpus, which several workers
+    share.
+    """
 
     name = "recluster"
 
@@ -59,7 +61,7 @@ class Archive(Stage):
         self._pending_since = 0.0
         self._prepared: list[CorpusFile] = []
         self._first = 0
-        """The first offset that no file covers, prepared ones included."""
+        """First offset that no published or staged file covers."""
         self._next = 0
 
     def open(self, directory: Path) -> int | None:

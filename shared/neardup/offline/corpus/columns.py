@@ -212,7 +212,7 @@ class _ColumnWriter:
             file.close()
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Rows of the corpus."""
+        """Append rows of a corpus file."""
         column = {name: batch.column(name) for name in batch.schema.names}
         matches = [_numbers(column[f"match_{name}"].fill_null(-1)) for name in ("timestamp", "partition", "offset")]
         relations = {str(relation): place for place, relation in enumerate(RELATIONS)}

@@ -192,7 +192,9 @@ class SuperShingleSource(KeySource):
 
 
 class BandSource(KeySource):
-    """Pairs of documents that share bands of the MIPs vector (lecture V.5.4). The score is the number of shared bands."""
+    """Pairs of documents that share bands of the MIPs vector (lecture V.5.4). The score is the number of shared
+    bands.
+    """
 
     name = "bands"
 

@@ -1,4 +1,4 @@
-"""One pass at a time in a directory of results, whichever engine runs it."""
+"""A lock that admits one pass at a time to a results directory, for both engines."""
 
 import fcntl
 from collections.abc import Iterator
@@ -13,7 +13,9 @@ LOCK: Final = "lock"
 
 @contextmanager
 def exclusive_pass(work: Path) -> Iterator[None]:
-    """Holds a lock that ends with the process, however it ends. Raises StateError if another one holds it."""
+    """Hold the lock of a results directory, which also ends with the process. Raises StateError if another pass holds
+    it.
+    """
     work.mkdir(parents=True, exist_ok=True)
     with (work / LOCK).open("a") as file:
         try:

@@ -1,6 +1,6 @@
-"""Phases of a pass: each one's output is a file that says which run it belongs to. What is there is not done again.
+"""Phases of a pass. Each phase writes its output to a file that names the run, and a finished phase is not repeated.
 
-A file of the run before stays until that of this run takes its place: a phase can go on from it.
+The file of the previous run remains until the file of this run replaces it, so a phase can build on it.
 """
 
 import time
@@ -20,7 +20,7 @@ _MAGIC: Final = b"NDPHASE\0"
 _VERSION: Final = 1
 
 Progress = Callable[[str, int, int], None]
-"""Told the phase, and how many of its steps are done, of all. The last step is done when the output is durable."""
+"""Receives the phase and the number of its steps done and of all. The last step ends when the output is durable."""
 
 
 class PhaseOutput(NamedTuple):
@@ -31,42 +31,45 @@ class PhaseOutput(NamedTuple):
 
 
 class RunKey(NamedTuple):
-    """What a run works on: rows up to `rows`, of which those before `first` were there in the run before."""
+    """The rows of a run. Rows below `first` were part of the previous run."""
 
     first: int
     rows: int
     files: str
-    """Digest of the files that the rows came from: row numbers mean something else with others."""
+    """Digest of the files that the rows came from. Row numbers are valid only for the same files."""
 
 
 class Phases:
-    """The files of one run in a directory; `done` lists the phases in the order in which they were asked for."""
+    """Files of one run in a directory. `done` lists the phases in the order of their completion."""
 
     def __init__(self, directory: Path, run: RunKey, progress: Progress) -> None:
         self.done: list[Phase] = []
         self._directory, self._run, self._progress = directory, run, progress
 
     def is_done(self, name: str) -> bool:
-        """Whether this run has finished a phase."""
+        """Return whether this run has finished a phase."""
         return self._path(name).exists() and self._run_of(name) == self._run
 
     def previous(self, name: str) -> Contents | None:
-        """What the run before this one found; None in the first run. Raises StateError when it is not there."""
+        """Return the output of a phase in the previous run, None in the first run. Raises StateError if it is
+        missing.
+        """
         if not self._run.first:
             return None
         path = self._path(name)
         found = self._run_of(name) if path.exists() else None
         if found is None or found.rows != self._run.first:
             got = "nothing" if found is None else f"{found.rows} documents"
-            raise WrongState(f"{path}: expected {self._run.first} documents, got {got}: start anew with --full")
+            raise WrongState(f"{path}: expected {self._run.first} documents, got {got}: run again with --full")
         return self._read(name)
 
     def run(
         self, name: str, find: Callable[[], PhaseOutput], *, writes: Sequence[Path] = (), mapped: bool = False
     ) -> Contents:
-        """What a phase finds (some values and some arrays): now, or before a restart.
+        """Return the output of a phase, computed now or before a restart.
 
-        `writes`: to other files. `mapped`: arrays found before are not read into memory, but mapped.
+        `writes` lists other files that the phase writes. With `mapped`, arrays computed before are memory-mapped
+        instead of read.
         """
         if self.is_done(name) and all(path.exists() for path in writes):
             return self.load(name, mapped=mapped)
@@ -80,17 +83,17 @@ class Phases:
         return Contents(dict(found.values), dict(found.arrays))
 
     def load(self, name: str, *, mapped: bool = False) -> Contents:
-        """What a phase that is finished has found."""
+        """Return the output of a finished phase."""
         self._finished(name, repeated=True)
         return self._mapped(name) if mapped else self._read(name)
 
     def values(self, name: str) -> dict[str, Any]:
-        """Only the values that a phase found."""
+        """Return only the values that a phase computed."""
         values: dict[str, Any] = self._about(name)["values"]
         return values
 
     def drop(self, name: str) -> None:
-        """Delete what a phase found: nobody needs it any more."""
+        """Delete the output of a phase."""
         self._path(name).unlink(missing_ok=True)
 
     def _finished(self, name: str, *, repeated: bool) -> None:

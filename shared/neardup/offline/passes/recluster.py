@@ -1,12 +1,12 @@
-"""The offline pass on one machine: gathers what is new in the corpus, and runs over it.
+"""The offline pass on one machine: imports new documents of the corpus and runs all phases.
 
-    <directory>/clusters.parquet ...     the results, report.json and report.html
-    <directory>/work/run.json            the run that was begun last
-    <directory>/work/gathered/           the documents
-    <directory>/work/sources/NAME/       what a source of pairs keeps
-    <directory>/work/PHASE               what a phase found
+    <directory>/clusters.parquet ...     results, report.json and report.html
+    <directory>/work/run.json            the last run that was started
+    <directory>/work/gathered/           the column store
+    <directory>/work/sources/NAME/       state of a pair source
+    <directory>/work/PHASE               output of a phase
 
-A run that was cut off is finished, from where it was, before more documents are gathered.
+An interrupted run is resumed and finished before more documents are imported.
 """
 
 import os
@@ -58,10 +58,10 @@ def recluster(
     sources: Sequence[PairSource],
     progress: Progress = lambda phase, done, of: None,
 ) -> Report:
-    """Cluster all documents of the corpus, and write the results to the directory. May block for long.
+    """Cluster all documents of the corpus and write the results to the directory. May block for long.
 
-    Raises StateError when the directory is in use or was made with other options, or when the corpus has another
-    signature version than the options say.
+    Raises StateError when the directory is in use or was made with other options, or when the corpus has a different
+    signature version than the options.
     """
     assert [source.name for source in sources] == list(options.pair_sources)
     begun = time.perf_counter()
@@ -94,15 +94,15 @@ def recluster(
 
 
 def reset_pass(directory: Path) -> None:
-    """Forget all that was found, so that the next run is one over everything, with whatever options. Raises StateError.
+    """Delete all intermediate files, so that the next pass recomputes everything, with any options. Raises StateError.
 
-    The results stay until there are new ones: what they say against the stream is where its revisions go on.
+    The results remain until the next pass replaces them: its revisions continue those in the results.
     """
     work = work_directory(directory)
     if not work.exists():
         return
     with exclusive_pass(work):
-        # Documents last, and a folder at once: whenever this is cut off, what is left belongs to those that are left.
+        # Remove the column store last and rename directories first: after a crash, the remaining files are consistent.
         for path in work.glob(f"{_DROPPED}*"):
             shutil.rmtree(path)
         for path in sorted(work.iterdir(), key=lambda path: (path.name == DOCUMENTS, path.name != run_file.FILE)):
@@ -113,16 +113,16 @@ def reset_pass(directory: Path) -> None:
 
 
 def reset_if_forgotten(corpus: Corpus, directory: Path) -> None:
-    """Start anew if documents of the last run were forgotten since: all that was found may rest on them.
+    """Reset the pass if documents of the last run were forgotten since, because any of its results may depend on them.
 
-    Before sources of pairs are made, which keep what they know of documents there. Raises StateError.
+    Call this before pair sources are created, which load their state. Raises StateError.
     """
     if ForgottenIds(corpus.forgotten()).contains(open_documents(directory).id).any():
         reset_pass(directory)
 
 
 def open_documents(directory: Path) -> ColumnStore:
-    """The documents that the last run in a directory worked on. Raises StateError."""
+    """Open the column store of the last run in a directory. Raises StateError."""
     return ColumnStore(documents_directory(directory))
 
 
@@ -131,7 +131,7 @@ def _check_signatures(documents: ColumnStore, options: Options) -> None:
     if len(documents) and found != options.signature_version:
         raise WrongState(
             f"expected a corpus with signatures {options.signature_version}, got {found}: use the settings that it was "
-            "made with"
+            "created with"
         )
 
 

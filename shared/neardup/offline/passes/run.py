@@ -1,10 +1,10 @@
-"""One run of the offline pass: copies → pairs of each source → edges → clusters → overturned → results → index.
+"""One run of the offline pass: copies → pairs per source → edges → clusters → overturned → results → index.
 
-A run compares the documents that have come since the run before, with each other and with all before, and leads anew
-what they touch. The results are those of one run over everything, with one exception: a shingle that became common only
-later keeps the edges that were found through it before.
+A run compares the documents that are new since the previous run with each other and with all earlier ones, and
+recomputes the clusters that they touch. The results equal those of one run over all documents, with one exception:
+edges found through a shingle remain when the shingle becomes common later.
 
-Old edges may go: a new document that stands earlier than its copies is kept in their place, and brings its own.
+Edges can disappear: a new document that comes before its copies is kept instead of them, with its own edges.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class SourceCounts(NamedTuple):
 
 
 class PassRun:
-    """Writes results to `directory`, and what the phases find to `work`. Raises StateError."""
+    """One run. It writes results to `directory` and outputs of phases to `work`. Raises StateError."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class PassRun:
         progress: Progress,
     ) -> None:
         if len(documents) != run.rows:
-            raise CorruptState(f"{work}: expected {run.rows} documents, got {len(documents)}: start anew with --full")
+            raise CorruptState(f"{work}: expected {run.rows} documents, got {len(documents)}: run again with --full")
         self._directory, self._documents, self._run = directory, documents, run
         self._options, self._sources, self._progress = options, sources, progress
         self._phases = Phases(work, run, progress)
 
     @staticmethod
     def is_finished(work: Path, run: RunKey) -> bool:
-        """Whether all its phases are."""
+        """Return whether all phases of a run are finished."""
         return Phases(work, run, lambda phase, done, of: None).is_done(INDEX)
 
     def run(self) -> Report:
-        """Do what is not done yet."""
+        """Run the phases that are not finished."""
         copies = self._copies()
         counts, edges, contained, touched = self._edges(copies)
         leaders = self._clusters(copies, edges, touched)
@@ -99,7 +99,7 @@ class PassRun:
         return Copies(**self._phases.run(COPIES, find).arrays)
 
     def _edges(self, copies: Copies) -> tuple[SourceCounts, Edges, Contained, NDArray[np.uint32]]:
-        """How many pairs there were, all edges, all that is contained, and the rows that have gained or lost edges."""
+        """Return counts per source, all edges and containments, and the rows that have gained or lost edges."""
         if self._phases.is_done(EDGES):
             found = self._phases.load(EDGES)
         else:
@@ -111,7 +111,7 @@ class PassRun:
         return SourceCounts(**found.about), _edges_in(arrays), _contained_in(arrays), arrays["touched"]
 
     def _pairs(self, source: PairSource, copies: Copies) -> tuple[Pairs, int]:
-        """The new ones, and how many keys were too common to be used."""
+        """Return the new pairs, and the number of keys that were too common to use."""
         name = _pairs_of(source)
 
         def find() -> PhaseOutput:
@@ -202,5 +202,5 @@ def _contained_in(arrays: Mapping[str, NDArray[Any]]) -> Contained:
 
 
 def _joined(old: Sequence[NDArray[Any]], holds: NDArray[np.bool_], new: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """What holds of the old, and the new."""
+    """Concatenate the old values that still hold and the new values."""
     return [np.concatenate([before[holds], now]) for before, now in zip(old, new, strict=True)]

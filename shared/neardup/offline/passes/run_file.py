@@ -1,4 +1,4 @@
-"""Which run a directory of results is in, and with what options it was made."""
+"""The file that records the last run in a results directory and its options."""
 
 import json
 from dataclasses import asdict
@@ -16,11 +16,11 @@ from neardup.util.atomic_file import write_text
 FILE: Final = "run.json"
 VERSION: Final = 1
 _CHANGEABLE: Final = ("representative", "large_cluster", "memory_bytes")
-"""Options that change nothing of what is kept between runs."""
+"""Options that do not affect the state kept between runs."""
 
 
 def load(directory: Path, options: Options) -> RunKey | None:
-    """The last run that was begun; None if there was none. Raises StateError if it was made with other options."""
+    """Return the last run that was started, None without one. Raises StateError if it had different options."""
     path = directory / FILE
     if not path.exists():
         return None
@@ -28,9 +28,9 @@ def load(directory: Path, options: Options) -> RunKey | None:
         body = json.loads(path.read_text())
         version, made_with, run = body["version"], body["options"], RunKey(**body["run"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptState(f"{path}: expected what the last run was: {error!r}; start anew with --full") from error
+        raise CorruptState(f"{path}: expected the last run: {error!r}; run again with --full") from error
     if version != VERSION:
-        raise WrongState(f"{path}: expected version {VERSION}, got {version}; start anew with --full")
+        raise WrongState(f"{path}: expected version {VERSION}, got {version}; run again with --full")
     requested = _lasting_options(options)
     changed = [name for name in requested if requested[name] != made_with.get(name)]
     if changed:
@@ -40,21 +40,23 @@ def load(directory: Path, options: Options) -> RunKey | None:
 
 
 def begin(directory: Path, options: Options, run: RunKey) -> None:
-    """Make a run the last one."""
+    """Record a run as the last one."""
     body = {"version": VERSION, "options": _lasting_options(options), "run": run._asdict()}
     write_text(directory / FILE, json.dumps(body, indent=1))
 
 
 def next_run(before: RunKey | None, manifest: Manifest) -> RunKey:
-    """The run over what is gathered now; the one before if nothing has come. Raises WrongState if rows were lost."""
+    """Return the run over the present column store, or `before` if there are no new rows. Raises WrongState if rows
+    were lost.
+    """
     files = _digest(manifest, len(manifest.files))
     if before is None:
         return RunKey(0, manifest.rows, files)
-    # Row numbers hold as long as the files that the rows came from are the first ones.
+    # Row numbers stay valid as long as the imported files begin with the same files.
     if before.files != _digest(manifest, int(before.files.partition("-")[0])):
         raise WrongState(
-            f"expected the {before.rows} documents of the last run and more, got {manifest.rows} that were gathered "
-            "anew: start anew with --full"
+            f"expected the {before.rows} documents of the last run and more, got {manifest.rows} that were imported "
+            "again: run again with --full"
         )
     return before if manifest.rows == before.rows else RunKey(before.rows, manifest.rows, files)
 
@@ -64,7 +66,7 @@ def _digest(manifest: Manifest, count: int) -> str:
 
 
 def _lasting_options(options: Options) -> dict[str, object]:
-    """As JSON has it."""
+    """Return the options that affect the state kept between runs, as JSON represents them."""
     fields = {name: value for name, value in asdict(options).items() if name not in _CHANGEABLE}
     lasting: dict[str, object] = json.loads(json.dumps(fields))
     return lasting

@@ -1,4 +1,4 @@
-"""Counts what a pass found."""
+"""Counts for the report of a pass on the local engine."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -32,7 +32,7 @@ def make_report(
     large_cluster: int,
     phases: Sequence[Phase],
 ) -> Report:
-    """`pairs` and `common_keys`: by source, in this run."""
+    """Create the report. `pairs` and `common_keys` are counts of this run by source."""
     first = first_of_each(leaders.cluster, documents.order)
     duplicates = first != np.arange(len(documents))
     rows = np.flatnonzero(duplicates)
@@ -64,6 +64,6 @@ def make_report(
 
 
 def _sizes(group: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Of each group."""
+    """Return the size of each group."""
     counts = np.bincount(group)
     return counts[counts > 0]

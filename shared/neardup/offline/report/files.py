@@ -1,4 +1,4 @@
-"""The report of the last pass, beside its results: for programs and as a page."""
+"""Files of the report of the last pass, next to its results: JSON and a page of HTML."""
 
 import json
 from dataclasses import asdict
@@ -14,6 +14,6 @@ PAGE: Final = "report.html"
 
 
 def write_report(directory: Path, report: Report) -> None:
-    """Both, in place of those of the pass before."""
+    """Write both files, replacing those of the previous pass."""
     write_text(directory / REPORT, json.dumps(asdict(report), indent=1))
     write_text(directory / PAGE, html(report))

@@ -1,4 +1,4 @@
-"""The hosts that documents come from."""
+"""Documents and duplicates per host."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from neardup.offline.report.report import Host
 from neardup.util.urls import host_or_url
 
 MOST_HOSTS: Final = 20
-"""Hosts that are listed."""
+"""Maximum number of listed hosts."""
 
 
 def with_most_duplicates(documents: ColumnStore, duplicates: NDArray[np.bool_]) -> list[Host]:
-    """Hosts with duplicates, those with most first."""
+    """Return the hosts with most duplicates, in descending order."""
     numbers: dict[str, int] = {}
     hosts = np.array(
         [numbers.setdefault(host_or_url(documents.url(row)), len(numbers)) for row in range(len(documents))], np.int64

@@ -1,6 +1,7 @@
-"""The report of an offline pass as one page of HTML that needs nothing else: no script, no font, no address.
+"""The report of an offline pass as a self-contained page of HTML without scripts, fonts or links.
 
-Names of hosts and warnings come from the web: every text is escaped, and the page allows nothing to run or load.
+Names of hosts and warnings contain text from the web: all text is escaped, and the page's policy forbids loading or
+running anything.
 """
 
 import math
@@ -30,7 +31,7 @@ _LONGEST_LABEL: Final = 40
 
 
 class Bar(NamedTuple):
-    """A line of a chart: `part` of the value is drawn in another colour."""
+    """A bar of a chart. `part` of the value is drawn in another colour."""
 
     label: str
     value: float
@@ -39,7 +40,7 @@ class Bar(NamedTuple):
 
 
 def html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -55,7 +56,7 @@ def html(report: Report) -> str:
 {_facts(report)}
 <h2>Clusters by size <small>(logarithmic)</small></h2>
 {_chart(_sizes(report.sizes), logarithmic=True)}
-<h2>Hosts with most duplicates <small>(duplicates, of documents)</small></h2>
+<h2>Hosts with most duplicates <small>(duplicates of documents)</small></h2>
 {_chart([Bar(h.name, h.documents, f"{h.duplicates:,} of {h.documents:,}", h.duplicates) for h in report.hosts])}
 <h2>Time by phase</h2>
 {_chart([Bar(_phase(p.name, p.repeated), p.seconds, format_seconds(p.seconds)) for p in report.phases])}
@@ -70,10 +71,10 @@ def html(report: Report) -> str:
 def _facts(report: Report) -> str:
     facts: list[tuple[str, str]] = [
         ("new documents", f"{report.new_documents:,}"),
-        ("identical to their cluster's first", f"{report.identical:,}"),
+        ("identical to the first document of their cluster", f"{report.identical:,}"),
         ("with the same text", f"{report.same_text:,}"),
         ("with the same shingles", f"{report.same_shingles:,}"),
-        ("near it", f"{report.near:,}"),
+        ("near-duplicates of it", f"{report.near:,}"),
         ("contained in another document", f"{report.contained:,}"),
         ("verdicts overturned", f"{report.overturned:,}"),
         ("largest cluster", f"{report.largest:,}"),
@@ -81,7 +82,7 @@ def _facts(report: Report) -> str:
         *((f"keys too common, of {name}", f"{count:,}") for name, count in report.common_keys.items()),
         ("pairs that resemble each other", f"{report.edges:,}"),
         ("clusters by the transitive rule", f"{report.transitive_clusters:,}"),
-        ("largest of these", f"{report.transitive_largest:,}"),
+        ("largest of these clusters", f"{report.transitive_largest:,}"),
         ("time", format_seconds(report.seconds)),
         ("engine", report.engine),
     ]
@@ -90,7 +91,7 @@ def _facts(report: Report) -> str:
 
 
 def _sizes(sizes: dict[int, int]) -> list[Bar]:
-    """Clusters of 1, 2, 3 to 4, 5 to 8, ...: each twice as wide as the one before."""
+    """Count clusters in classes of sizes 1, 2, 3 to 4, 5 to 8 and so on, each twice as wide as the one before."""
     classes: Counter[int] = Counter()
     for size, count in sizes.items():
         classes[(size - 1).bit_length()] += count
@@ -129,7 +130,7 @@ def _chart(bars: Sequence[Bar], *, logarithmic: bool = False) -> str:
 
 
 def _height(value: float, logarithmic: bool) -> float:
-    # One more, so that a single cluster is to be seen, too.
+    # Add one so that a single cluster has a visible bar.
     return math.log10(1 + value) if logarithmic else value
 
 

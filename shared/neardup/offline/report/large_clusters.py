@@ -1,7 +1,7 @@
-"""A warning for every cluster that is larger than it should be, with what may have caused it.
+"""Warnings about clusters that are unusually large, with a hint at the cause.
 
-A template that fills most of a page, or an error page that thousands of hosts serve, makes such clusters: the host that
-most of it comes from and the shingle that most of it has in common are where to look.
+Causes are templates that fill most of a page, or error pages that thousands of hosts serve. The most frequent host and
+the most frequent shingle of the cluster show where to look.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from neardup.util.urls import host_or_url
 
 MOST_WARNINGS: Final = 100
 LOOKED_AT: Final = 10_000
-"""Documents of a cluster, the first ones, that hosts and shingles are counted of."""
+"""Number of documents of a cluster, from its start, in which hosts and shingles are counted."""
 
 
 def warnings_of(documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
-    """One for each cluster of at least so many documents, the largest first, and not endlessly many."""
+    """Return a warning per cluster of at least `most` documents, the largest first, at most MOST_WARNINGS."""
     sizes = np.bincount(cluster, minlength=len(documents))
     large = np.flatnonzero(sizes >= most)
     first = first_of_each(cluster, documents.order)

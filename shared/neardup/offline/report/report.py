@@ -1,11 +1,13 @@
-"""What an offline pass did: counts, sizes, hosts, and what each phase cost."""
+"""The report of an offline pass: counts, sizes, hosts, and the cost of each phase."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
 class Phase(NamedTuple):
-    """A step of the pass: how long it took and how many bytes it wrote. `repeated`: it was done before a restart."""
+    """A phase of the pass, its duration and the bytes that it wrote. `repeated` marks a phase finished before a
+    restart.
+    """
 
     name: str
     seconds: float
@@ -14,7 +16,7 @@ class Phase(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A host's documents, and how many of them are not the first of their cluster."""
+    """A host with its number of documents, and of those that are not the first document of their cluster."""
 
     name: str
     documents: int
@@ -23,7 +25,7 @@ class Host(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One pass. `sizes`: how many clusters there are of each size. `hosts`: those with most duplicates first."""
+    """The report of one pass. `sizes` counts clusters by size. `hosts` is sorted by duplicates in descending order."""
 
     engine: str
     signature_version: str
@@ -41,7 +43,7 @@ class Report:
     edges: int
     contained: int
     overturned: int
-    # What the transitive rule would have made of the same edges.
+    # The clusters that the transitive rule would make from the same edges.
     transitive_clusters: int
     transitive_largest: int
     hosts: list[Host] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The report of an offline pass for people and programs: text for a terminal, JSON, a page of HTML."""
+"""The report of an offline pass as text for a terminal and as JSON."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ __all__ = ["as_json", "html", "text"]
 
 
 def as_json(report: Report) -> str:
-    """One object, on one line; hosts and phases as objects, sizes of clusters in order."""
+    """Return the report as one line of JSON. Hosts and phases are objects, and sizes of clusters are sorted."""
     fields = asdict(report) | {
         "sizes": dict(sorted(report.sizes.items())),
         "hosts": [host._asdict() for host in report.hosts],
@@ -21,7 +21,7 @@ def as_json(report: Report) -> str:
 
 
 def text(report: Report) -> str:
-    """Some lines, of printable characters alone whatever the names of hosts are."""
+    """Return the report as lines of printable characters."""
     return "\n".join(printable(line) for line in _lines(report))
 
 
@@ -35,13 +35,14 @@ def _lines(report: Report) -> list[str]:
         f"pairs: {_counts(report.pairs)}; of these {report.edges:,} resemble each other",
     ]
     if any(report.common_keys.values()):
-        lines.append(f"too common to be looked at: {_counts(report.common_keys)}")
+        lines.append(f"keys too common to use: {_counts(report.common_keys)}")
     lines.append(
         f"by the transitive rule: {report.transitive_clusters:,} clusters, the largest of {report.transitive_largest:,}"
     )
     if report.hosts:
         lines.append("hosts with most duplicates:")
         lines += [f"  {host.name}: {host.duplicates:,} of {host.documents:,}" for host in report.hosts]
+
     lines.append(f"{format_seconds(report.seconds)} on {report.engine}:")
     width = max((len(phase.name) for phase in report.phases), default=0)
     lines += [

@@ -1,15 +1,16 @@
-"""What an offline pass has to say: the cluster of every url that has another one than before, and revised verdicts.
+"""Publication of a pass: the cluster of each URL whose cluster changed, and revised verdicts.
 
-A url that is in no cluster any more, because it was forgotten, is said without a value: a compacted topic drops it.
+A URL that no longer belongs to a cluster because it was forgotten is published without a value, so that a compacted
+topic drops it.
 
-What was said is kept beside the results, so that a pass says only what is new. It is kept after everything was
-acknowledged: a crash repeats, it never loses, and repeats say the same.
+The published content is stored next to the results, so a pass publishes only differences. It is stored after all
+messages were acknowledged: after a crash messages are repeated with the same content, and none is lost.
 
-    <results>/published/clusters.parquet ...      what was said
-    <results>/published/clusters.parquet.next     what will have been, once that in *.unsaid is
+    <results>/published/clusters.parquet ...      published content
+    <results>/published/clusters.parquet.next     content once the messages in *.unsaid are published
     <results>/published/clusters.unsaid ...       the difference
 
-Files are read some thousand rows at a time, and compared by digests.
+Files are read in batches of some thousand rows and compared by digests.
 """
 
 import shutil
@@ -41,7 +42,7 @@ _NO_ROWS: Final = np.empty(0, np.int64)
 
 
 def find_unpublished(results: Path) -> None:
-    """Lay down what is to be said of the results as they are now, for `unpublished`. Raises StateError."""
+    """Write the difference between the results and the published content, for `unpublished`. Raises StateError."""
     (results / PUBLISHED).mkdir(exist_ok=True)
     for name in (_CLUSTERS, _OVERTURNED):
         shutil.copyfile(results / name, _next(results, name))
@@ -57,7 +58,7 @@ def find_unpublished(results: Path) -> None:
 
 
 def unpublished(results: Path, topics: Topics, signature_version: str, form: str) -> Iterator[list[Output]]:
-    """What `find_unpublished` found, some thousands at a time: clusters first, then verdicts, which have a `form`.
+    """Yield the messages that `find_unpublished` prepared, in batches: clusters, then verdicts in the format `form`.
 
     Raises StateError.
     """
@@ -73,7 +74,7 @@ def unpublished(results: Path, topics: Topics, signature_version: str, form: str
 
 
 def set_published(results: Path) -> None:
-    """All that `unpublished` gave was said."""
+    """Record that all messages of `unpublished` were published."""
     for name in (_CLUSTERS, _OVERTURNED):
         _next(results, name).replace(results / PUBLISHED / name)
     for name in _PENDING:
@@ -89,7 +90,9 @@ def _pending(results: Path, name: str) -> Path:
 
 
 def _published_rows(results: Path) -> UrlRows | None:
-    """None before the first time, and when a crash tore it: to say everything again does no harm."""
+    """Return the published rows, None before the first publication or when the file is damaged: repeats are
+    harmless.
+    """
     path = results / PUBLISHED / _CLUSTERS
     try:
         return UrlRows.of(path) if path.exists() else None
@@ -98,7 +101,7 @@ def _published_rows(results: Path) -> UrlRows | None:
 
 
 def _write_rows(source: Path, wanted: NDArray[np.int64], target: Path, columns: Sequence[str]) -> None:
-    """Those rows of a file of clusters, which are in order."""
+    """Write selected rows of a file of clusters. `wanted` is sorted."""
     schema = pyarrow.schema({name: pyarrow.string() for name in columns})
     first = 0
     with (
@@ -113,7 +116,7 @@ def _write_rows(source: Path, wanted: NDArray[np.int64], target: Path, columns: 
 
 
 def _new_verdicts(results: Path) -> pyarrow.Table:
-    """Revisions that were not said; all of them where what was said is not there, or torn."""
+    """Return revisions that were not published, all revisions if the published ones are missing or damaged."""
     table, before = _table(_next(results, _OVERTURNED)), results / PUBLISHED / _OVERTURNED
     keys = ["document", "revision"]
     try:
@@ -123,7 +126,7 @@ def _new_verdicts(results: Path) -> pyarrow.Table:
 
 
 def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
-    """Of a file, all columns or these."""
+    """Read all columns of a file, or the given ones."""
     try:
         return pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -135,7 +138,7 @@ def _rows(path: Path) -> Iterator[pyarrow.RecordBatch]:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             yield from batches_of(file, file.schema_arrow.names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise CorruptState(f"{path}: expected what is to be said: {error}") from error
+        raise CorruptState(f"{path}: expected messages to publish: {error}") from error
 
 
 def _cluster(row: ClusterRow) -> bytes:

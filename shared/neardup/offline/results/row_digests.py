@@ -1,4 +1,4 @@
-"""What each url stands for in a file of clusters, as digests: two files are compared without their text in memory."""
+"""Digests of the content per URL in a file of clusters, to compare two files without loading their text."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from neardup.errors import CorruptState
 from neardup.kernels.common.hashing import hash_slices
 
 COLUMNS: Final = ("url", "document", "cluster", "relation", "representative", "representative_url")
-"""What is said of a url."""
+"""Columns that are published for a URL."""
 _READ: Final = (
     "timestamp",
     "partition",
@@ -29,9 +29,10 @@ _ROWS: Final = 1 << 14
 
 
 class UrlRows(NamedTuple):
-    """A url's last document is the one that it stands for now. In the order of the urls' digests.
+    """The last document of each URL, which represents it, sorted by the digest of the URL.
 
-    `url` and `check`: 128 bits of each url. `said`: a digest of what is said of it. `row`: where in the file.
+    `url` and `check` are a 128-bit digest of the URL, `content` is a digest of the published columns, and `row` is the
+    row number in the file.
     """
 
     url: NDArray[np.uint64]
@@ -41,7 +42,7 @@ class UrlRows(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Of a file, of which some thousand rows are read at a time. Raises StateError."""
+        """Read a file in batches. Raises StateError."""
         ids, digests = [np.empty((0, 3), np.int64)], [np.empty((0, 3), np.uint64)]
         for batch in rows_of(path):
             ids.append(np.stack([batch.column(name).to_numpy() for name in _READ[:3]], axis=1))
@@ -55,21 +56,23 @@ class UrlRows(NamedTuple):
         return cls(url[last], check[last], content[row], row)
 
     def changed_from(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Rows of urls that the other does not have, or of which it says something else, in the order of the file."""
+        """Return the rows of URLs that `other` does not have or has with different content, in the order of the
+        file.
+        """
         found = self._found_in(other)
         unchanged = found >= 0
         unchanged[unchanged] = other.content[found[unchanged]] == self.content[unchanged]
         return np.sort(self.row[~unchanged])
 
     def missing_in(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Rows of urls that the other does not have, in the order of the file."""
+        """Return the rows of URLs that `other` does not have, in the order of the file."""
         return np.sort(self.row[self._found_in(other) < 0])
 
     def _found_in(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Where the other has each url; -1: nowhere."""
+        """Return the position of each URL in `other`, -1 if there is none."""
         found = np.full(self.url.size, -1, np.int64)
         first = np.searchsorted(other.url, self.url)
-        # Half of a digest may be that of two urls; nobody has seen three.
+        # Two URLs may share the first half of a digest; three with the same half are not to be expected.
         for place in (first, first + 1):
             inside = np.flatnonzero(place < other.url.size)
             at = place[inside]
@@ -79,7 +82,7 @@ class UrlRows(NamedTuple):
 
 
 def rows_of(path: Path) -> Iterator[pyarrow.RecordBatch]:
-    """A file of clusters, some thousand rows at a time: ids and COLUMNS. Raises StateError."""
+    """Yield ids and COLUMNS of a file of clusters in batches. Raises StateError."""
     try:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in batches_of(file, _READ):
@@ -91,7 +94,7 @@ def rows_of(path: Path) -> Iterator[pyarrow.RecordBatch]:
 
 
 def batches_of(file: pyarrow.parquet.ParquetFile, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-    """Group by group: the file's own `iter_batches` holds more of it the longer it is."""
+    """Yield batches by row group. The memory of `iter_batches` grows over a file."""
     for group in range(file.num_row_groups):
         yield from file.read_row_group(group, list(columns), use_threads=False).to_batches(_ROWS)
 
@@ -106,7 +109,7 @@ def _digests(batch: pyarrow.RecordBatch) -> NDArray[np.uint64]:
 
 
 def _hashes(column: pyarrow.Array, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    # A slice of a column may start anywhere in its buffers, and casting makes new ones.
+    # A slice may start anywhere in its buffers. The cast creates new buffers.
     strings = column.cast(pyarrow.large_string())
     _, offsets, data = strings.buffers()
     ends = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]

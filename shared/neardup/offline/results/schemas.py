@@ -1,13 +1,13 @@
-"""What an offline pass found, as Parquet files.
+"""Schemas of the Parquet files with the results of a pass.
 
-| file | a row is |
+| file | row |
 |---|---|
-| clusters.parquet | a document: its cluster, its relation to the cluster's first document, the representative |
+| clusters.parquet | a document with its cluster, its relation to the first document, and the representative |
 | contained.parquet | a document that is contained in another, both kept versions |
 | edges.parquet | two documents that resemble each other |
 | overturned.parquet | a document that the stream called unique and the pass found to be a duplicate |
 
-A cluster is named by its first document, as "partition:offset"; a document alone is a cluster of one.
+A cluster has the name of its first document, "partition:offset". A single document is a cluster of one.
 """
 
 from typing import Final, TypedDict
@@ -23,7 +23,7 @@ CLUSTERS: Final = pyarrow.schema(
         "fetched_at": pyarrow.string(),
         "size": pyarrow.int64(),
         "cluster": pyarrow.string(),
-        # "first", or how it relates to the cluster's first document: identical, same-text, same-shingles, near.
+        # "first", or the relation to the first document of the cluster: identical, same-text, same-shingles, near.
         "relation": pyarrow.string(),
         "resemblance": pyarrow.float32(),
         "cluster_size": pyarrow.int64(),

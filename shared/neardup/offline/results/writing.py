@@ -1,7 +1,7 @@
-"""Writes the results of a pass, each file beside its place and then renamed.
+"""Writers of the result files. Each file is written to a temporary name and renamed.
 
-Clusters stand in the order of their first documents, and all else in the order of all pages: the same results make the
-same files.
+Clusters are sorted by their first documents, everything else by the order of all pages, so equal results make equal
+files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,9 @@ def write_clusters(
     cluster: NDArray[np.uint32],
     representative: NDArray[np.uint32],
 ) -> None:
-    """One row a document. `cluster` is the same number for those in one; `representative` who stands for each row's."""
+    """Write one row per document. `cluster` and `representative` give the cluster number and the representative of each
+    row.
+    """
     first, members = first_of_each(cluster, documents.order), sizes(cluster)
 
     def batch(rows: NDArray[np.int64]) -> _Columns:
@@ -52,7 +54,7 @@ def write_clusters(
         a, b = copies.kept[rows[near]], copies.kept[first[rows[near]]]
         resemblance[near] = resemblances(a, b, documents.words, documents.starts)
         relation[rows == first[rows]] = _FIRST
-        # A cluster's documents stand together: most representatives are in the same batch.
+        # Documents of a cluster are adjacent, so most representatives are in the same batch.
         urls = {row: documents.url(row) for row in {*rows.tolist(), *representative[rows].tolist()}}
         return [
             *(documents.id[rows, field] for field in range(3)),
@@ -71,7 +73,7 @@ def write_clusters(
 
 
 def write_contained(directory: Path, documents: ColumnStore, contained: Contained) -> None:
-    """One row a document and one that holds it."""
+    """Write one row per pair of a contained document and its container."""
 
     def batch(rows: NDArray[np.int64]) -> _Columns:
         names = (_names(documents, side[rows]) for side in (contained.inner, contained.outer))
@@ -82,7 +84,7 @@ def write_contained(directory: Path, documents: ColumnStore, contained: Containe
 
 
 def write_edges(directory: Path, documents: ColumnStore, edges: Edges, sources: Sequence[str]) -> None:
-    """One row an edge, the earlier document first. `sources`: the names of those that the bits stand for."""
+    """Write one row per edge, the earlier document first. `sources` are the names that the bits stand for."""
     swapped = documents.rank[edges.a] > documents.rank[edges.b]
     earlier, later = np.where(swapped, edges.b, edges.a), np.where(swapped, edges.a, edges.b)
     named = [_SEPARATOR.join(name for bit, name in enumerate(sources) if mask >> bit & 1) for mask in range(256)]
@@ -95,7 +97,7 @@ def write_edges(directory: Path, documents: ColumnStore, edges: Edges, sources: 
 
 
 def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, revisions: Revisions) -> None:
-    """One row a document of which the pass has ever said something else than the stream."""
+    """Write one row per document on which the pass has ever contradicted the stream."""
 
     def batch(rows: NDArray[np.int64]) -> _Columns:
         row, relation, target = revisions.row[rows], revisions.relation[rows], revisions.target[rows]
@@ -122,7 +124,7 @@ def write_overturned(directory: Path, documents: ColumnStore, copies: Copies, re
 
 
 def _names(documents: ColumnStore, rows: NDArray[np.integer]) -> pyarrow.Array:
-    """Of documents, as "partition:offset"."""
+    """Return the names of documents as "partition:offset"."""
     partition, offset = (pyarrow.array(documents.id[rows, field]).cast(pyarrow.string()) for field in (1, 2))
     return pyarrow.compute.binary_join_element_wise(partition, offset, ":")
 
@@ -130,7 +132,7 @@ def _names(documents: ColumnStore, rows: NDArray[np.integer]) -> pyarrow.Array:
 def _write(
     path: Path, schema: pyarrow.Schema, order: NDArray[np.int64], batch: Callable[[NDArray[np.int64]], _Columns]
 ) -> None:
-    """Write the rows in that order, some at a time, whole or not at all."""
+    """Write the rows in this order in batches, and replace the file only when all rows are written."""
     with (
         replacing(path) as file,
         pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
