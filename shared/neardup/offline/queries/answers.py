@@ -1,4 +1,4 @@
-"""What questions to an offline pass find, as plain values (see `queries`)."""
+"""Result types of `queries`, as plain values."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from neardup.types import PageRef
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A document in a cluster, and its relation to the cluster's first document: "first" if it is that."""
+    """A document in a cluster, and its relation to the first document of the cluster ("first" for that document)."""
 
     url: str
     document: str
@@ -19,7 +19,7 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster of one or more documents. `urls`: of each url the document fetched last, the last of them first."""
+    """A cluster of one or more documents. `urls` has the last fetched document of each URL, the latest first."""
 
     name: str
     size: int
@@ -29,7 +29,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class UrlDocument:
-    """A document of the url that was asked for."""
+    """A document of the queried URL."""
 
     document: str
     fetched_at: str | None
@@ -41,7 +41,7 @@ class UrlDocument:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """A document in a containment, and how much of the contained one is in the other."""
+    """The other document of a containment, and the share of the contained document that is in the container."""
 
     url: str
     document: str
@@ -50,7 +50,7 @@ class Containment:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What is known of a url: its documents, the last first, their clusters, what contains and is contained in them."""
+    """The documents of a URL, the latest first, with their clusters, containers and contained documents."""
 
     url: str
     documents: list[UrlDocument]
@@ -61,7 +61,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarDocument:
-    """A document like a text: "contains" is said where it is in the text, "contained" where the text is in it."""
+    """A document that resembles a text. Its relation is "contains" if the text contains it, "contained" if it contains
+    the text.
+    """
 
     url: str
     document: str
@@ -76,7 +78,7 @@ class SimilarDocument:
 
 @dataclass(frozen=True, slots=True)
 class SimilarDocuments:
-    """The documents most like a text. `skipped`: why it cannot be compared with any."""
+    """The documents that resemble a text most. `skipped` is the reason why the text cannot be compared, or None."""
 
     skipped: str | None
     documents: list[SimilarDocument]
@@ -84,10 +86,11 @@ class SimilarDocuments:
 
 @dataclass(frozen=True, slots=True)
 class NewLocation:
-    """Where a page is now: the document fetched last under another url, and how it relates to the one that was lost.
+    """The present location of a page: the last fetched document under another URL, and its relation to the lost
+    document.
 
-    `relation` is None where the two resemble the cluster's first document, and each other less; or where the pass kept
-    no sketches to tell.
+    `relation` is None if both resemble the first document of their cluster but not each other, or if the pass kept no
+    sketches to compare.
     """
 
     url: str
@@ -99,7 +102,10 @@ class NewLocation:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A url's last document, and where else its page is. `moved`: it was seen there after it was last seen here."""
+    """The last document of a URL and the present location of its page.
+
+    `moved` is true if the page was fetched there after it was last fetched here.
+    """
 
     url: str
     document: str

@@ -1,12 +1,12 @@
-"""How pages change between crawls (Broder 1997, "Characterizing how pages change over time").
+"""Changes of pages between crawls (Broder 1997, "Characterizing how pages change over time").
 
-Every document of a url is compared with the one fetched before it:
+Every document of a URL is compared with the one fetched before it:
 
 | the later version | change |
 |---|---|
 | has the same bytes | unchanged |
 | has the same words | same-text |
-| resembles the earlier one as near-duplicates do | near |
+| resembles the earlier one like a near-duplicate | near |
 | otherwise | changed |
 """
 
@@ -28,7 +28,7 @@ TENTHS: Final = 10
 
 
 class Change(StrEnum):
-    """From one version to the next, least first."""
+    """Kind of change from one version to the next, the smallest first."""
 
     UNCHANGED = "unchanged"
     SAME_TEXT = "same-text"
@@ -47,7 +47,7 @@ _CHANGE_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A document of a url; what changed since the one before, None for the first."""
+    """A document of a URL and its change from the version before, None for the first version."""
 
     document: str
     fetched_at: str | None
@@ -59,7 +59,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A url's documents, the one fetched first first."""
+    """The documents of a URL in the order of fetching."""
 
     url: str
     versions: list[Version]
@@ -67,7 +67,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ChangingHost:
-    """A host's urls with several documents, and from how many of these to the next there was a change of the text."""
+    """URLs of a host with several documents, their versions, and the number of changes of the text."""
 
     name: str
     urls: int
@@ -77,9 +77,10 @@ class ChangingHost:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """Over all urls with several documents: pairs of successive versions by change, and by tenths of resemblance.
+    """Changes over all URLs with several documents: pairs of successive versions by change and by tenths of
+    resemblance.
 
-    The last tenth has what resembles fully. `hosts`: those with most changes of the text first.
+    The last tenth includes a resemblance of 1. `hosts` is sorted by changes of the text in descending order.
     """
 
     urls: int
@@ -90,7 +91,7 @@ class ChangeSummary:
 
 
 def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thresholds) -> History:
-    """Of the documents of one url, in any order, one at least. Raises StateError."""
+    """Return the history of one URL from its documents, at least one, in any order. Raises StateError."""
     ordered = sorted(entries, key=lambda each: (each.fetched, each.id))
     versions = [_version(ordered[0], None, None)]
     for before, after in pairwise(ordered):
@@ -102,7 +103,9 @@ def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thr
 def summarise(
     documents: ColumnStore, entries: Iterable[Entry], thresholds: Thresholds, most_hosts: int = 10
 ) -> ChangeSummary:
-    """Of all urls with several documents, their entries url by url. Takes memory by host, not by url."""
+    """Summarise all URLs with several documents. `entries` must be grouped by URL. Memory grows with hosts, not with
+    URLs.
+    """
     by_change: Counter[str] = Counter()
     by_resemblance = [0] * TENTHS
     urls: Counter[str] = Counter()
@@ -110,7 +113,7 @@ def summarise(
     changes: Counter[str] = Counter()
     for url, some in groupby(entries, key=lambda each: each.url):
         history = history_of(documents, list(some), thresholds)
-        if len(history.versions) < 2:  # another url has the same hash
+        if len(history.versions) < 2:  # the hash of the URL is that of another URL
             continue
         host = host_or_url(url)
         urls[host] += 1

@@ -1,4 +1,4 @@
-"""Reading the index of an offline pass: url → documents → cluster → urls (see `index`)."""
+"""A reader of the index of an offline pass: URL → documents → cluster → URLs (see `index_writer`)."""
 
 import sqlite3
 import zlib
@@ -55,11 +55,12 @@ _FETCHED_AGAIN: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What the index knows of a document: a row of its table, which also has a checksum, as SQLite itself keeps none.
+    """A document in the index. The fields are the columns of its table, apart from a checksum, which SQLite does not
+    provide.
 
-    `fetched` is when, in milliseconds: `fetched_at` if that is a time in ISO 8601, else the time of the record. `kept`
-    is the document that stands for all with its shingles. Where the pass kept sketches, `row` and `kept_row` are the
-    rows of the two among the gathered documents, otherwise -1.
+    `fetched` is the fetch time in milliseconds: `fetched_at` if it is a time in ISO 8601, otherwise the time of the
+    record. `kept` is the document that stands for its copies. `row` and `kept_row` are rows of the two in the column
+    store, -1 if the pass kept no sketches.
     """
 
     timestamp: int
@@ -81,12 +82,12 @@ class Entry:
 
     @property
     def id(self) -> DocumentId:
-        """Its place in the order of all pages."""
+        """Id of the document, its position in the order of all pages."""
         return DocumentId(self.timestamp, self.partition, self.offset)
 
     @property
     def document(self) -> str:
-        """Its name."""
+        """Name of the document."""
         return str(self.id)
 
 
@@ -95,16 +96,16 @@ _VALUES: Final = attrgetter(*_COLUMNS)
 
 
 class IndexReader:
-    """An index as of its opening. Use as `with IndexReader(path) as index`, in one thread.
+    """An index at the time of opening. Use as `with IndexReader(path) as index`, in one thread.
 
-    Everything may block and raise StateError: NotClustered if there is no index.
+    All methods may block and raise StateError; NotClustered means that there is no index.
     """
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise NotClustered(f"{path}: expected an index of clusters, there is none yet; {HOW_TO_MAKE}")
         self._path = path
-        # Immutable: it is replaced, never written to, so that no lock is needed.
+        # The file is replaced and never modified, so no lock is needed.
         self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         try:
             ((version,),) = self._select("PRAGMA user_version")
@@ -121,43 +122,45 @@ class IndexReader:
         self._database.close()
 
     def documents_of(self, url: str) -> list[Entry]:
-        """The documents of a url, the one fetched last first."""
+        """Return the documents of a URL, the last fetched first."""
         try:
             return [self._entry(row) for row in self._select(_BY_URL, url_hash(url), url)]
         except UnicodeEncodeError:
-            return []  # lone surrogates: a command line may have them, a url that was crawled has none
+            return []  # A command line may contain lone surrogates, a crawled URL never does.
 
     def entry(self, document: DocumentId) -> Entry | None:
-        """Of a document."""
+        """Return the entry of a document, None if there is none."""
         rows = self._select(_BY_ID, document.partition, document.offset, document.timestamp)
         return next((self._entry(row) for row in rows), None)
 
     def url_of(self, document: str) -> str:
-        """Of a document that another entry names. Raises CorruptState if there is no such document."""
+        """Return the URL of a document that another entry refers to. Raises CorruptState if there is no such
+        document.
+        """
         for row in self._select(_BY_NAME, *DocumentId.parse(document)):
             return self._entry(row).url
         raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
 
     def urls_in(self, cluster: str, limit: int) -> list[Entry]:
-        """Of each url in a cluster the document fetched last, the last of them first."""
+        """Return the last fetched document of each URL in a cluster, the latest first."""
         return [self._entry(row) for row in self._select(_URLS_IN, cluster, limit)]
 
     def elsewhere(self, entry: Entry) -> Entry | None:
-        """Of the document's cluster, the document fetched last under another url."""
+        """Return the last fetched document of the same cluster under another URL."""
         return next((self._entry(row) for row in self._select(_ELSEWHERE, entry.cluster, entry.url)), None)
 
     def containers(self, document: str, limit: int) -> list[tuple[float, Entry]]:
-        """How much of a document is in which others; most first."""
+        """Return the containers of a document with the contained share, in descending order."""
         return [(row[0], self._entry(row[1:])) for row in self._select(_CONTAINERS, *DocumentId.parse(document), limit)]
 
     def contents(self, document: str, limit: int) -> list[tuple[float, Entry]]:
-        """How much of which others is in a document; most first."""
+        """Return the documents contained in a document with their contained share, in descending order."""
         return [(row[0], self._entry(row[1:])) for row in self._select(_CONTENTS, *DocumentId.parse(document), limit)]
 
     def fetched_again(self) -> Iterator[Entry]:
-        """The documents of urls that have several, url by url, the one fetched first first. Takes little memory.
+        """Yield the documents of URLs with several documents, grouped by URL and in the order of fetching.
 
-        A url that shares its hash with another may be among them with one document.
+        A URL whose hash equals that of another URL may appear with a single document.
         """
         return (self._entry(row) for row in self._select(_FETCHED_AGAIN))
 
@@ -176,7 +179,7 @@ class IndexReader:
 
 
 def checksum_of(entry: Entry) -> int:
-    """CRC-32 of all that an entry says."""
+    """Return the CRC-32 of all fields of an entry."""
     return zlib.crc32(repr(values_of(entry)).encode())
 
 
@@ -187,5 +190,5 @@ def values_of(entry: Entry) -> tuple[Any, ...]:
 
 
 def url_hash(url: str) -> int:
-    """What a url is found by, as a signed number. Raises UnicodeEncodeError for what is no Unicode text."""
+    """Return the hash by which a URL is found, as a signed number. Raises UnicodeEncodeError for lone surrogates."""
     return xxhash.xxh64_intdigest(url.encode()) - (1 << 63)

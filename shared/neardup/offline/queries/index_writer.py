@@ -1,8 +1,8 @@
-"""The index of an offline pass: url → documents → cluster → urls (Broder 1997, "Query support"), in one SQLite file.
+"""The index of an offline pass: URL → documents → cluster → URLs (Broder 1997, "Query support"), in one SQLite file.
 
-It is made from the results beside it, under another name, and then renamed: a reader has a whole index, and keeps the
-one that it opened. Nobody ever writes to a finished one. Urls are found by their hash, as in the paper: that table is
-small and quickly made, however long urls are.
+The index is built under a temporary name from the results next to it and then renamed. A reader always sees a complete
+index and keeps the one that it opened. A finished index is never modified. URLs are found by their hash, as in the
+paper, which keeps the lookup table small regardless of the length of URLs.
 """
 
 import sqlite3
@@ -56,11 +56,11 @@ _INDEXES: Final = """
 
 
 def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
-    """Make the index of the results in a directory, and put it in the place of the one before.
+    """Build the index of the results in a directory and replace the previous one. Return its path.
 
-    With the gathered documents, it also says which row is whose: without them, there is no telling how two documents
-    relate that the results do not compare. Raises StateError if the results cannot be used. Memory does not grow with
-    the results, but by some 100 bytes a gathered document.
+    With the documents, the index also has their rows, which are needed to relate documents that the results do not
+    compare. Raises StateError if the results cannot be used. Memory grows by about 100 bytes per document, not with the
+    results.
     """
     with replacing_path(results / FILE) as beside:
         _fill(beside, results, documents)
@@ -70,7 +70,7 @@ def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
 def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
     database = sqlite3.connect(beside)
     try:
-        # Nothing to keep safe: until it is renamed it counts for nothing. Its sorting stays within the cache.
+        # The file is valid only after its renaming, so it needs no journal. The cache bounds the memory for sorting.
         database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;")
         database.executescript(_TABLES)
         stored = _StoredRows(documents)
@@ -87,7 +87,9 @@ def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
 
 
 def fetch_time(fetched_at: str | None, timestamp: int) -> int:
-    """When a document was fetched, in milliseconds: as the crawler said, if that is a time, else as it was recorded."""
+    """Return the fetch time of a document in milliseconds: the crawler's time if it is valid, else the time of the
+    record.
+    """
     try:
         time = datetime.fromisoformat(fetched_at or "")
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -96,7 +98,7 @@ def fetch_time(fetched_at: str | None, timestamp: int) -> int:
 
 
 class _StoredRows:
-    """Where each document stands among the gathered ones, if there are any."""
+    """Rows of documents in the column store, if there is one."""
 
     def __init__(self, documents: ColumnStore | None) -> None:
         self._documents = documents
@@ -104,7 +106,7 @@ class _StoredRows:
             self._rows, self._kept = RowIndex(documents.id), find_copies(documents).kept
 
     def of(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, str, int]]:
-        """Of each id its row, and name and row of the document that is kept of its copies."""
+        """Yield per id its row, and the name and row of the kept document among its copies."""
         if self._documents is None:
             return ((NO_ROW, f"{partition}:{offset}", NO_ROW) for _, partition, offset in ids.tolist())
         rows = self._rows.rows_of(ids)
@@ -142,7 +144,7 @@ def _entries(batch: pyarrow.RecordBatch, stored: _StoredRows) -> Iterator[Entry]
 
 
 def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a file, or of a folder of parts, with the columns in the order of the schema."""
+    """Yield the rows of a file, or of a directory of parts, with the columns in the order of the schema."""
     if not path.exists():
         raise NotClustered(f"{path}: expected results of an offline pass, there are none; {HOW_TO_MAKE}")
     try:

@@ -1,7 +1,7 @@
-"""Questions to the results of an offline pass: who else has this page, what is like this text, where has it gone.
+"""Queries of the results of an offline pass: copies of a page, documents similar to a text, new locations, changes.
 
-The questions are those of Broder 1997, "Web-based applications". They read what the pass left in its directory and
-nothing else; one `Queries` serves all threads, and every question is answered from the newest index.
+The queries are those of Broder 1997, "Web-based applications". They read only the files of the pass. One `Queries`
+serves all threads, and each query uses the newest index.
 """
 
 import threading
@@ -38,12 +38,14 @@ from neardup.types import Page, PageRef
 from neardup.util.formatting import rounded
 
 MOST_URLS: Final = 100
-"""Of a cluster or a containment, so many are told unless more are asked for."""
+"""Default limit of listed URLs and containments."""
 MOST_SIMILAR: Final = 10
 
 
 class PassFiles(NamedTuple):
-    """Where the results of a pass are, and how to open its documents and postings. Opening may raise StateError."""
+    """The results directory of a pass, and functions that open its documents and postings. These may raise
+    StateError.
+    """
 
     results: Path
     documents: Callable[[], ColumnStore]
@@ -51,14 +53,14 @@ class PassFiles(NamedTuple):
 
     @classmethod
     def of(cls, directory: Path, options: Options) -> "PassFiles":
-        """That of `recluster` in a directory."""
+        """Return the files of `recluster` in a directory."""
         return cls(
             directory, lambda: ColumnStore(documents_directory(directory)), lambda: _postings(directory, options)
         )
 
 
 class _OpenPass:
-    """What belongs to one index, opened when it is first needed."""
+    """Files that belong to one index, opened on first use."""
 
     def __init__(self, identity: tuple[int, int, int], files: PassFiles) -> None:
         self.identity = identity
@@ -74,7 +76,7 @@ class _OpenPass:
 
 
 class Queries:
-    """Answers questions. All of them may block, and raise StateError: NotClustered while there is no index yet."""
+    """Queries of a pass. All methods may block and raise StateError; NotClustered means that there is no index yet."""
 
     def __init__(self, files: PassFiles, signatures: Signatures, thresholds: Thresholds) -> None:
         self._files = files
@@ -87,12 +89,15 @@ class Queries:
 
     @classmethod
     def of(cls, directory: Path, settings: Settings) -> "Queries":
-        """About the pass in a directory. Raises SettingsError; a directory with no pass in it is none yet."""
+        """Create queries of the pass in a directory, which need not exist yet. Raises SettingsError."""
         files = PassFiles.of(directory, Options.of(settings))
         return cls(files, Signatures(SignatureOptions.of(settings)), Thresholds.of(settings))
 
     def lookup(self, url: str, limit: int = MOST_URLS) -> Lookup | None:
-        """What is known of a url, None if nothing is. `limit`: documents, urls of a cluster and containments told."""
+        """Return the documents of a URL, None if there are none.
+
+        `limit` applies to documents, to URLs of a cluster and to containments.
+        """
         with IndexReader(self._path) as index:
             entries = index.documents_of(url)[:limit]
             if not entries:
@@ -120,9 +125,9 @@ class Queries:
             )
 
     def similar(self, page: Page, limit: int = MOST_SIMILAR) -> SimilarDocuments:
-        """The documents most like a page, which need not be known. Raises OverLimit, too, if the settings say so."""
+        """Return the documents that resemble a page most. The page need not be in the corpus. May raise OverLimit."""
         opened = self._open()
-        check_signatures(opened.documents, self._signatures)  # before anything is made of them
+        check_signatures(opened.documents, self._signatures)  # before any postings are loaded
         skipped, rows = similar_rows(opened.documents, opened.postings, self._signatures, page, self._thresholds, limit)
         with IndexReader(self._path) as index:
             found = [(index.entry(opened.documents.document(each.row)), each) for each in rows]
@@ -141,13 +146,13 @@ class Queries:
                     document_in_text=rounded(each.document_in_text),
                 )
                 for entry, each in found
-                # Postings may have documents of a pass whose index is not made yet, and such as are no longer kept.
+                # Postings may have documents that are not indexed yet, or no longer kept.
                 if entry is not None and entry.kept == entry.document
             ],
         )
 
     def moved(self, url: str) -> Moved | None:
-        """Where the page of a url is now ("Lost and found"), None if the url is unknown."""
+        """Return the present location of the page of a URL ("Lost and found"), None if the URL is unknown."""
         with IndexReader(self._path) as index:
             entries = index.documents_of(url)
             if not entries:
@@ -164,24 +169,24 @@ class Queries:
         return Moved(url, last.document, last.fetched_at, later, found)
 
     def history(self, url: str) -> History | None:
-        """How the page of a url changed from one crawl to the next, None if the url is unknown."""
+        """Return the history of a URL, None if it is unknown."""
         with IndexReader(self._path) as index:
             entries = index.documents_of(url)
         return history_of(self._open().documents, entries, self._thresholds) if entries else None
 
     def changes(self) -> ChangeSummary:
-        """How pages change, over all urls with several documents. Takes time by their number, once for each index."""
+        """Return the changes over all URLs with several documents. The result is cached per index."""
         identity = self._open().identity
         with self._lock:
             if self._summary is None or self._summary[0] != identity:
                 with IndexReader(self._path) as index:
-                    # Opened after the index, the documents have all of its rows, even if it has just been replaced.
+                    # Open the documents after the index: they then have all of its rows, even after a replacement.
                     summary = summarise(self._open().documents, index.fetched_again(), self._thresholds)
                 self._summary = (identity, summary)
             return self._summary[1]
 
     def _open(self) -> _OpenPass:
-        """The documents of the newest index."""
+        """Return the files of the newest index."""
         try:
             now = self._path.stat()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How two documents of an index relate, from their checksums and sketches among the gathered documents."""
+"""Relation of two documents of an index, from their checksums and sketches in the column store."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ from neardup.types import Relation
 
 
 class EntryRelation(NamedTuple):
-    """The strongest relation that is true both ways, None if there is none; the resemblance, None if not known."""
+    """The strongest symmetric relation, None if there is none, and the resemblance, None if it is unknown."""
 
     relation: Relation | None
     resemblance: float | None
 
 
 def relation_between(documents: ColumnStore, a: Entry, b: Entry, thresholds: Thresholds) -> EntryRelation:
-    """Compare two documents. Raises StateError if they are not among the gathered ones."""
+    """Compare two documents. Raises StateError if they are not in the column store."""
     _check(documents, a)
     _check(documents, b)
     for level, relation in enumerate(COPY_RELATIONS):
@@ -34,6 +34,8 @@ def relation_between(documents: ColumnStore, a: Entry, b: Entry, thresholds: Thr
 
 def _check(documents: ColumnStore, entry: Entry) -> None:
     if entry.row < 0:
-        raise NotClustered(f"document {entry.document}: expected its sketch, the pass kept none; {HOW_TO_MAKE} locally")
+        raise NotClustered(
+            f"document {entry.document}: expected its sketch, the pass kept none; {HOW_TO_MAKE} with the local engine"
+        )
     if entry.row >= len(documents) or documents.document(entry.row) != entry.id:
-        raise WrongState(f"document {entry.document}: expected in row {entry.row} of the gathered ones; {HOW_TO_MAKE}")
+        raise WrongState(f"document {entry.document}: expected in row {entry.row} of the column store; {HOW_TO_MAKE}")

@@ -1,8 +1,8 @@
 """Resemblance on the fly (Broder 1997, "On the fly resemblance"): any text against every document of the corpus.
 
-Of the text all shingles are known, of a document only its sample. So the sample is looked for in the whole text, at the
-document's own modulus however long the text is; two samples would have to be compared at the coarser modulus of the
-two, which leaves few shingles of a short document. Where the sample is the whole document, nothing is estimated.
+All shingles of the text are available, but only a sample of each document. The sample is therefore searched in the
+whole text at the modulus of the document. Comparing two samples would use the coarser modulus of both, which leaves few
+shingles of a short document. If the sample holds all shingles of the document, the result is exact.
 """
 
 from typing import Final, NamedTuple
@@ -22,18 +22,20 @@ from neardup.signatures.signature import Signatures, Sketches
 from neardup.types import Checksums, Page, Relation
 
 CONTAINS: Final = "contains"
-"""The relation of a text to a document that is in it."""
+"""Relation of a text to a document that it contains."""
 LEAST: Final = 0.1
-"""Of resemblance and containments; what is below in all of them is within their error, and is not told."""
+"""Minimum of the largest of resemblance and containments. Smaller values are within their error and are not
+reported.
+"""
 
 _RELATIONS: Final = (*map(str, Relation), CONTAINS, None)
 _VERIFIED: Final = 200
-"""Documents compared beyond those asked for: which are the best is only estimated before."""
+"""Documents compared beyond the requested number, because candidates are ranked by an estimate."""
 _EXPONENTS: Final = 64
 
 
 class SimilarRow(NamedTuple):
-    """A document like a text: how much each is of the other; None where too little of it was sampled to say."""
+    """A document that resembles a text. Shares are None where too little of a document was sampled."""
 
     row: int
     relation: str | None
@@ -43,12 +45,14 @@ class SimilarRow(NamedTuple):
 
     @property
     def strength(self) -> float:
-        """The largest of the three."""
+        """The largest of the three values."""
         return max(self.resemblance, self.text_in_document or 0.0, self.document_in_text or 0.0)
 
 
 class SimilarRows(NamedTuple):
-    """The documents most like a text, the most alike first. `skipped`: why the text cannot be compared at all."""
+    """The most similar documents in descending order. `skipped` is the reason why the text cannot be compared, or
+    None.
+    """
 
     skipped: str | None
     rows: list[SimilarRow]
@@ -57,9 +61,9 @@ class SimilarRows(NamedTuple):
 def similar_rows(
     documents: ColumnStore, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
 ) -> SimilarRows:
-    """The kept documents most like a page. Raises OverLimit, if the limits say so.
+    """Return the kept documents that resemble a page most. Raises OverLimit, if the limits say so.
 
-    The signatures must be those of the documents; postings of later documents do no harm.
+    The signatures must have the version of the documents. Postings of later documents are ignored.
     """
     signature = signatures.of(page)
     if signature.sketches is None:
@@ -72,16 +76,16 @@ def similar_rows(
 
 
 def check_signatures(documents: ColumnStore, signatures: Signatures) -> None:
-    """Raises NotClustered if there are no documents, WrongState if texts cannot be compared with them."""
+    """Raise NotClustered if there are no documents, WrongState if their signature version differs."""
     if not len(documents):
-        raise NotClustered(f"expected gathered documents, there are none; {HOW_TO_MAKE}")
+        raise NotClustered(f"expected documents of a pass, there are none; {HOW_TO_MAKE}")
     made_by = documents.manifest.signature_version
     if made_by != signatures.version:
         raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
 
 
 class _Text(NamedTuple):
-    """The page asked about; shingles sorted. `at`: how many of them a sample at each modulus 2^i could have."""
+    """The queried page with sorted shingles. `at[i]` counts its shingles at the modulus 2^i."""
 
     shingles: NDArray[np.uint64]
     at: NDArray[np.int64]
@@ -100,7 +104,7 @@ def _text_of(signatures: Signatures, page: Page, sketches: Sketches, checksums: 
 
 
 def _candidates(documents: ColumnStore, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
-    """Rows that share shingles with the text, those that seem most like it."""
+    """Return up to `most` rows that share shingles with the text, the most promising ones."""
     _, rows = postings.rows_with(text.shingles)
     rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
     if rows.size <= most:

@@ -1,1 +1,1 @@
-"""The Spark engine of the offline pass, with results equal to those of the local engine."""
+"""The Spark engine of the offline pass. Its results equal those of the local engine."""

@@ -1,4 +1,4 @@
-"""From leaders to what is published: clusters with their copies, representatives, and what the stream is told."""
+"""Clusters with copies and representatives, and revised verdicts, as DataFrame operations."""
 
 from functools import reduce
 
@@ -12,15 +12,16 @@ from neardup.types import Relation
 
 
 def name_of(partition: str | Column, offset: str | Column) -> Column:
-    """As documents are named in results."""
+    """Return the name of a document, "partition:offset"."""
     return F.concat_ws(":", partition, offset)
 
 
 def members_of(documents: DataFrame, copies: DataFrame, leaders: DataFrame, rule: str) -> DataFrame:
-    """Every document with `kept`, the row that was compared in its place, and what its cluster is.
+    """Return every document with its kept row and its cluster.
 
-    `first` and `representative` are structs, `cluster_size` counts copies, too, and `relation` is the one to the first
-    document (`verdict`: what the stream said). `leaders`: (row, leader) of rows with edges.
+    `kept` is the row that was compared instead of the document. `first` and `representative` are structs,
+    `cluster_size` includes copies, `relation` is the relation to the first document, and `verdict` is the relation that
+    the stream published. `leaders` has (row, leader) of rows with edges.
     """
     chosen = {
         "first": F.col("row"),
@@ -46,23 +47,23 @@ def members_of(documents: DataFrame, copies: DataFrame, leaders: DataFrame, rule
 
 
 def _relation() -> Column:
-    """The strongest level on which a document is its cluster's first, or near."""
+    """Return the strongest level on which a document agrees with the first of its cluster, or near."""
     found = F.when(F.col("row") == F.col("first.row"), F.lit("first"))
     for level, relation in zip(LEVELS, COPY_RELATIONS, strict=True):
         found = found.when(F.col(level) == F.col(f"first.{level}"), F.lit(str(relation)))
-    # Brought together by several levels, one after the other: the weakest is true of all.
+    # Copies that several levels connect agree at least on the weakest level.
     found = found.when(F.col("kept") == F.col("first.kept"), F.lit(str(Relation.SAME_SHINGLES)))
     return found.otherwise(F.lit(str(Relation.NEAR)))
 
 
 def near_pairs(members: DataFrame) -> DataFrame:
-    """(a, b) of the kept rows of documents that are near their cluster's first, and of that."""
+    """Return (a, b): kept rows of documents that are near the first document of their cluster, and of that document."""
     near = members.where(F.col("relation") == str(Relation.NEAR))
     return near.select(F.col("kept").alias("a"), F.col("first.kept").alias("b")).distinct()
 
 
 def contained_of(verified: DataFrame) -> DataFrame:
-    """(inner, outer, containment) of rows."""
+    """Return (inner, outer, containment) as rows."""
     sides = (("a", "b"), ("b", "a"))
     return reduce(
         DataFrame.unionByName,
@@ -76,11 +77,11 @@ def contained_of(verified: DataFrame) -> DataFrame:
 
 
 def overturned_of(members: DataFrame, contained: DataFrame) -> DataFrame:
-    """(row, document, url, fetched_at, relation, duplicate_of, duplicate_of_url, a, b) of duplicates that the stream
-    called unique.
+    """Return duplicates that the stream called unique.
 
-    `a` and `b`: the rows that were compared. Of several earlier documents that hold one that is alone, the one that
-    holds most counts; among equals the first.
+    The columns are (row, document, url, fetched_at, relation, duplicate_of, duplicate_of_url, a, b), where `a` and `b`
+    are the compared rows. Among several earlier containers of a single document, the one with the highest containment
+    is chosen, the first one on a tie.
     """
     unique = members.where("verdict is null").withColumn("document", name_of("partition", "offset"))
     said = ("row", "document", "url", "fetched_at")
@@ -109,10 +110,10 @@ def overturned_of(members: DataFrame, contained: DataFrame) -> DataFrame:
 
 
 def with_revisions(found: DataFrame, before: DataFrame | None, documents: DataFrame) -> DataFrame:
-    """What is said now, with revisions that go on from what was said before: the rows of overturned.parquet.
+    """Return the rows of overturned.parquet, with revisions that continue those of the previous run.
 
-    Something else than before, that it is unique after all included, adds one. What was said of documents that are no
-    longer there is forgotten.
+    A verdict that differs from the previous one, also a return to unique, increments the revision. Revisions of
+    documents that no longer exist are dropped.
     """
     if before is None:
         return found.withColumn("revision", F.lit(FIRST_REVISION).cast("long"))

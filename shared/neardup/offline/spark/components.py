@@ -1,9 +1,9 @@
 """Connected components as DataFrame operations.
 
-Few links are joined by union-find in one task. Many go through large-star and small-star in turns (Kiveris, Lattanzi,
-Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond"). Both hang the neighbours of a
-row to the least row among them, and keep what is connected connected; when nothing changes any more, every component is
-a star around its first row. O(log² n) rounds are enough by proof, some five in practice.
+Few edges are joined by union-find in one task. Many edges are processed by alternating large-star and small-star steps
+(Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond"). Both steps
+link the neighbours of a row to the least row among them and preserve connectivity. When nothing changes, every
+component is a star around its first row. The proven bound is O(log² n) rounds; about five suffice in practice.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ from neardup.kernels.offline import leaders
 from neardup.offline.spark.session import Scratch
 
 FEW: Final = 1 << 20
-"""Links that one task joins sooner than Spark starts the tasks of a round."""
+"""Number of edges up to which one task is faster than starting the tasks of a round."""
 _MOST_ROUNDS: Final = 100
 
 
 def components(edges: DataFrame, scratch: Scratch, few: int = FEW) -> DataFrame:
-    """(row, component) of every row with an edge; a component is named by its first row.
+    """Return (row, component) of every row with an edge. A component is named by its first row.
 
-    `edges`: (a, b), a before b, each once, and kept.
+    `edges` has (a, b) with a < b, each edge once, and must be a kept frame.
     """
     if edges.count() <= few:
         return edges.select("a", "b").coalesce(1).mapInArrow(_union_find, "row long, component long")
@@ -42,20 +42,20 @@ def _union_find(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.Reco
 
 
 def _stars(edges: DataFrame, scratch: Scratch) -> DataFrame:
-    """(row, to) of every row that is not the first of its component, which it leads to."""
+    """Return (row, to) of every row that is not the first of its component, with that first row."""
     links, before = edges.select(F.col("b").alias("row"), F.col("a").alias("to")), None
     for turn in range(_MOST_ROUNDS):
-        # Two names in turns: a step cannot be written over what it reads.
+        # Alternate two names: a step cannot overwrite its own input.
         links = scratch.keep(_small_star(_large_star(links)), f"links-{turn % 2}")
         after = _digest(links)
         if after == before:
             return links
         before = after
-    raise AssertionError(f"expected components after {_MOST_ROUNDS} rounds at most")
+    raise AssertionError(f"expected connected components after at most {_MOST_ROUNDS} rounds")
 
 
 def _large_star(links: DataFrame) -> DataFrame:
-    """Hang every later neighbour of a row to the least of all its neighbours and itself."""
+    """Link every later neighbour of a row to the least of the row and its neighbours."""
     both = links.unionByName(links.select(F.col("to").alias("row"), F.col("row").alias("to")))
     least = F.least(F.col("row"), F.min("to").over(Window.partitionBy("row")))
     both = both.withColumn("least", least).where("to > row")
@@ -63,13 +63,13 @@ def _large_star(links: DataFrame) -> DataFrame:
 
 
 def _small_star(links: DataFrame) -> DataFrame:
-    """Hang a row and its earlier neighbours to the least of these. A link leads to an earlier row."""
+    """Link a row and its earlier neighbours to the least of them. Links lead to earlier rows."""
     least = links.withColumn("least", F.min("to").over(Window.partitionBy("row")))
     neighbours = least.where("to > least").select(F.col("to").alias("row"), F.col("least").alias("to"))
     return neighbours.unionByName(least.select("row", F.col("least").alias("to"))).distinct()
 
 
 def _digest(links: DataFrame) -> tuple[int, int]:
-    """The same for the same links, in whatever order."""
+    """Return a digest of the links that does not depend on their order."""
     [(count, total)] = links.agg(F.count("*"), F.sum(F.xxhash64("row", "to").cast("decimal(38,0)"))).collect()
     return int(count), int(total or 0)

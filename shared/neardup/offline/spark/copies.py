@@ -1,4 +1,4 @@
-"""Copies as DataFrame operations: what any of the three levels of identity brings together is one group."""
+"""Copies as DataFrame operations: documents that agree on any of the three levels of identity form a group."""
 
 from functools import reduce
 from typing import Final
@@ -13,10 +13,10 @@ LEVELS: Final = ("content", "tokens", "shingles")
 
 
 def find_copies(documents: DataFrame, scratch: Scratch) -> DataFrame:
-    """(row, kept) of every document that is not kept itself.
+    """Return (row, kept) of every document that is not kept itself.
 
-    Kept is the first of a group that has a sketch; only where none has one (the document that has it is not in the
-    corpus yet) the first.
+    The first document of a group with a sketch is kept. If none has a sketch, because the document that has it is not
+    in the corpus yet, the first one is kept.
     """
     links = scratch.keep(
         reduce(DataFrame.unionByName, (_links(documents, level) for level in LEVELS)).distinct(), "same"
@@ -29,6 +29,6 @@ def find_copies(documents: DataFrame, scratch: Scratch) -> DataFrame:
 
 
 def _links(documents: DataFrame, level: str) -> DataFrame:
-    """(a, b) from the first document with a checksum to each other one."""
+    """Return (a, b) from the first document with a checksum to every other one."""
     first = F.min("row").over(Window.partitionBy(level))
     return documents.select("row", first.alias("a")).where("a < row").select("a", F.col("row").alias("b"))

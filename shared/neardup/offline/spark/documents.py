@@ -1,4 +1,4 @@
-"""The documents of a corpus as a DataFrame, numbered in the order of all pages."""
+"""Documents of a corpus as a DataFrame, numbered in the order of all pages."""
 
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ ID: Final = ("timestamp", "partition", "offset")
 
 
 def check_signatures(corpus: Corpus, expected: str) -> None:
-    """Raises StateError when a file is none of a corpus, or its sketches are of another signature version."""
+    """Raise StateError when a file is not a corpus file or has a different signature version."""
     for file in corpus.files():
         found = corpus.signature_version(file)
         if found != expected:
@@ -24,15 +24,16 @@ def check_signatures(corpus: Corpus, expected: str) -> None:
 
 
 def read_corpus(session: SparkSession, root: str) -> DataFrame:
-    """The rows of all files but what was forgotten, repeats included, with the place of each: the name of its file, and
-    its number in it."""
+    """Return the rows of all files without forgotten documents, with repeats, and with their file name and row
+    number.
+    """
     rows, forgotten = _read_files(session, root), Corpus(root).forgotten().documents
     if not len(forgotten):
         return rows
     ids = session.createDataFrame(forgotten.tolist(), "timestamp long, partition long, offset long").distinct()
     marked = rows.join(ids.withColumn("forgotten", F.lit(True)), list(ID), "left")
     gone = F.col("forgotten").isNotNull()
-    # What they leave to copies that have no sketch of their own (`forgetting.sketches_left`).
+    # Sketches that copies without their own inherit (`forgetting.orphaned_sketches`).
     left = marked.where(gone & (F.length("sketch") > 0)).select("tokens", F.col("sketch").alias("left"))
     bare = (F.length("sketch") == 0) & F.col("left").isNotNull()
     staying = marked.where(~gone).drop("forgotten").join(left.dropDuplicates(["tokens"]), "tokens", "left")
@@ -51,11 +52,11 @@ def _read_files(session: SparkSession, root: str) -> DataFrame:
 
 
 def number_rows(rows: DataFrame) -> DataFrame:
-    """Every document once, whatever the corpus repeats, with a `row` that stands among others where its id does.
+    """Return every document once, with a number `row` in the order of the ids.
 
-    Rows are numbered with gaps, and anew each time they are computed: keep the frame before it is used.
+    Numbers have gaps and change with each computation: keep the frame before using it.
     """
-    # Of a repeated id the first counts, by file and place: what the engine on one machine meets first.
+    # Of repeated ids take the first by file and row, like the local engine.
     repeats = F.row_number().over(Window.partitionBy(*ID).orderBy("file_name", "row_index"))
     once = rows.repartitionByRange(*ID).withColumn("repeats", repeats).where("repeats = 1").sortWithinPartitions(*ID)
     return once.drop("repeats", "file_name", "row_index").withColumn("row", F.monotonically_increasing_id())

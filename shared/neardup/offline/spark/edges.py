@@ -1,4 +1,4 @@
-"""What the pairs of all sources come to: edges and containments, by the kernels of the engine on one machine."""
+"""Edges and containments from the pairs of all sources, computed with the kernels of the local engine."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
@@ -21,13 +21,13 @@ _LIKENESS: Final = ("resemblance", "a_in_b", "b_in_a")
 
 _Batches = Iterable[pyarrow.RecordBatch]
 _Score = Callable[[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
-"""(words, starts, pairs as a << 32 | b, shared keys of each) -> a score each, below 0 for those that are not wanted."""
+"""(words, starts, pairs as a << 32 | b, shared keys of each) -> a score each, negative for rejected pairs."""
 
 
 def merge_sources(found: Mapping[str, DataFrame]) -> DataFrame:
-    """(a, b, sources, shared): every pair once; bit i of `sources` is set when the i-th source found it.
+    """Return (a, b, sources, shared): every pair once. Bit i of `sources` is set if source i found the pair.
 
-    `shared`: how many sampled shingles both have at most, if that source found them.
+    `shared` is an upper bound for the number of shared sampled shingles, if that source found the pair.
     """
     marked = [
         pairs.select("a", "b", F.lit(1 << bit).cast("long").alias("bit"), _shared_shingles(name).alias("shared"))
@@ -42,22 +42,22 @@ def _shared_shingles(source: str) -> Column:
 
 
 def found_by(bit: int) -> Column:
-    """Whether the i-th source stands for a pair."""
+    """Return whether source i found a pair."""
     return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
 
 
 def verify_pairs(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
-    """(a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that their sources still want.
+    """Return (a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that at least one source accepts.
 
-    `sources`: those that do. An edge resembles by MIPs, or by spots if that source found it. Containment is null for
-    edges and below the threshold.
+    `sources` has only accepting sources. A pair is an edge if it resembles by MIPs, or by spots if that source found
+    it. Containment is null for edges and below the threshold.
     """
     columns = "a long, b long, sources long, edge boolean, resemblance float, a_in_b float, b_in_a float"
     return _with_sketches(pairs, sketches).mapInArrow(_verifying(options), columns)
 
 
 def compare_pairs(pairs: DataFrame, sketches: DataFrame) -> DataFrame:
-    """(a, b, resemblance, a_in_b, b_in_a) of pairs; containment is null where too little is left to say."""
+    """Return (a, b, resemblance, a_in_b, b_in_a) of pairs. Containment is null where the samples are too small."""
     return _with_sketches(pairs, sketches).mapInArrow(
         _comparing, "a long, b long, resemblance float, a_in_b float, b_in_a float"
     )
@@ -106,13 +106,13 @@ def _verifying(options: Options) -> Callable[[_Batches], _Batches]:
 
 
 def _scores(options: Options) -> dict[str, _Score]:
-    """How the sources that drop pairs score them."""
+    """Return the scores of the sources that reject pairs."""
     least, least_spots = (
         (options.thresholds.resemblance - MARGIN, options.thresholds.containment - MARGIN),
         options.spot_resemblance,
     )
     return {
-        # `shared` is the most that it can be: nothing is beyond.
+        # `shared` is an upper bound, so no keys are beyond it.
         "shingles": lambda words, starts, pairs, shared: score_samples(
             SampledRows(words, starts, *sample_sizes(words, starts)),
             pairs,
@@ -130,7 +130,7 @@ def _scores(options: Options) -> dict[str, _Score]:
 def _places(
     batch: pyarrow.RecordBatch,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]:
-    """(a, b, words, starts): the pairs as places in one array of sketches, in which all a stand before all b."""
+    """Return (a, b, words, starts): pairs as positions in one array of sketches, in which all `a` precede all `b`."""
     words, starts = words_of(batch.column("a_sketch"))
     more, after = words_of(batch.column("b_sketch"))
     a = np.arange(len(batch), dtype=np.uint32)

@@ -1,10 +1,11 @@
-"""The offline pass on Spark: the same steps as on one machine, over the same corpus, with the same results.
+"""The offline pass on Spark: the steps of the local engine over the same corpus, with equal results.
 
-A run is always one over everything: what it keeps is for itself, and is deleted at the end. Results are single files,
-put together by the driver from what Spark wrote, a batch at a time; nothing else that grows with the corpus goes there.
+A run always covers the whole corpus; its intermediate data is deleted at the end. Results are single files that the
+driver assembles in batches from the parts that Spark wrote. No other data that grows with the corpus is sent to the
+driver.
 
-    <directory>/clusters.parquet ...     the results, index, report.json and report.html
-    <directory>/spark/                   what the steps of a run that is going on have found
+    <directory>/clusters.parquet ...     results, index, report.json and report.html
+    <directory>/spark/                   intermediate data of the current run
 """
 
 import shutil
@@ -45,11 +46,11 @@ _SCRATCH: Final = "spark"
 
 
 def recluster_spark(corpus_root: str, directory: Path, options: Options, master: str = "local[*]") -> Report:
-    """Cluster all documents of the corpus, and write the results to the directory. May block for long.
+    """Cluster all documents of the corpus and write the results to the directory. May block for long.
 
-    Both must mean the same to all machines of the master. Raises StateError when another pass is running there, or when
-    the corpus cannot be read or has another signature version than the options say, SettingsError when Spark cannot
-    start.
+    All machines of the master must see both under the same address. Raises StateError when another pass is running in
+    the directory, or when the corpus cannot be read or has a different signature version than the options;
+    SettingsError when Spark cannot start.
     """
     check_signatures(Corpus(corpus_root), options.signature_version)
     scratch = directory.absolute() / _SCRATCH
@@ -138,18 +139,18 @@ class _SparkRun:
         )
 
     def _previous_revisions(self) -> DataFrame | None:
-        """What the last run in this directory said against the stream, whichever engine it was."""
+        """Return the revisions of the last run in this directory, by either engine."""
         path = self._directory.absolute() / "overturned.parquet"
         return self._session.read.parquet(path.as_uri()) if path.exists() else None
 
     def _write(self, name: str, schema: pyarrow.Schema, frame: DataFrame) -> None:
-        """Put the parts together to one file, whole or not at all: what reads the results needs to know of one form."""
+        """Assemble the parts into one file, which replaces the previous one only when it is complete."""
         self._scratch.keep(frame.select(*schema.names), f"result-{name}")
         with (
             replacing(self._directory / f"{name}.parquet") as file,
             pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
         ):
-            # Parts are numbered in the order of the rows.
+            # The numbers of parts follow the order of the rows.
             for part in sorted(self._scratch.path(f"result-{name}").glob("part-*")):
                 with pyarrow.parquet.ParquetFile(part) as parquet:
                     for batch in parquet.iter_batches(1 << 16):
@@ -200,7 +201,7 @@ def _overturned(revisions: DataFrame, likeness: DataFrame) -> DataFrame:
 
 
 def _named(frame: DataFrame, names: DataFrame, **sides: str) -> DataFrame:
-    """With the names of documents, under other names, beside their rows."""
+    """Add the names of documents next to their rows."""
     for row, name in sides.items():
         frame = frame.join(names.select(F.col("row").alias(row), F.col("name").alias(name)), row)
     return frame

@@ -1,6 +1,6 @@
-"""Clusters within components, by the same kernel as on one machine.
+"""Clusters within components, computed with the kernel of the local engine.
 
-Whole components are dealt out to tasks, as many to each as fit: one call of the kernel does them all.
+Whole components are distributed to tasks, as many per task as fit, and one call of the kernel processes a task.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from neardup.kernels.offline import leaders as kernels
 from neardup.offline.spark.sketches import words_of
 
 _ROWS_A_TASK: Final = 50_000
-"""Some 40 MB of sketches. A component is never cut, so a larger one makes a larger task."""
+"""Rows per task, about 40 MB of sketches. Components are never split, so a larger one makes a larger task."""
 
 
 def find_leaders(members: DataFrame, edges: DataFrame, count: int, threshold: float) -> DataFrame:
-    """(row, leader) of every member.
+    """Return (row, leader) of every member.
 
-    `members`: (row, component, sketch), `count` of them; `edges`: (a, b, component).
+    `members` has (row, component, sketch) in `count` rows; `edges` has (a, b, component).
     """
     task = F.pmod(F.xxhash64("component"), F.lit(1 + count // _ROWS_A_TASK)).alias("task")
     left = members.select(task, "row", "sketch").groupBy("task")

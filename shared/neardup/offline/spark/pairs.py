@@ -1,11 +1,10 @@
-"""The pair sources as DataFrame operations: postings of keys, joined with themselves.
+"""Pair sources as DataFrame operations: postings of keys, joined with themselves.
 
-Every source gives (a, b, shared): rows of kept documents, a before b, each pair once, and how many keys both have. A
-key that more documents have than is common to ignore is counted by partial sums and left out before anything is joined,
-so no task meets more of one key than that. What a pair is worth is for `spark_edges` to say.
+Every source gives (a, b, shared): rows of kept documents with a < b, each pair once, and the number of shared keys.
+Common keys, which more documents have than allowed, are counted by partial sums and removed before any join, so no task
+receives more than that many postings of a key. `spark.edges` scores the pairs.
 
-Keys are those of the engine on one machine, and as much is kept of each: both call the same keys common, and bring the
-same documents together.
+Keys have the bits that the local engine keeps, so both engines ignore the same common keys and find the same pairs.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,25 +29,27 @@ from neardup.offline.spark.sketches import words_of
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 
 _MOST_LEADING: Final = 24
-"""Bits that a table's keys share: with more of them, tables get more faster than what shares them gets less."""
+"""Maximum number of leading bits that the keys of a table share. With more, the number of tables grows faster than the
+number of pairs per table falls.
+"""
 _ROUNDING: Final = 1e-9
 
 _Batches = Iterable[pyarrow.RecordBatch]
 _Keys = Callable[
     [NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.uint64], NDArray[np.int64]]
 ]
-"""(words, starts, rows) of sketches -> the keys of each, one row after the other, and how many each has."""
+"""(words, starts, rows) of sketches -> their keys, one row after the other, and the number of keys of each."""
 
 
 class SourcePairs(NamedTuple):
-    """What a source found, and how many keys it left out."""
+    """The pairs of a source, and the number of keys that it ignored."""
 
     pairs: DataFrame
     common_keys: int
 
 
 def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
-    """The pairs that the source of this name finds among documents: (row, fingerprint, sketch)."""
+    """Return the pairs that the named source finds among documents (row, fingerprint, sketch)."""
     bands, super_size = options.bands, options.super_size
     keys: dict[str, _Keys] = {
         "shingles": sample_keys,
@@ -68,7 +69,7 @@ def source_pairs(name: str, documents: DataFrame, options: Options, scratch: Scr
 
 
 class _Rare(NamedTuple):
-    """The postings without those of common keys; these; and how many such keys there are."""
+    """Postings of rare keys, postings of common keys, and the number of common keys."""
 
     postings: DataFrame
     left_out: DataFrame
@@ -76,7 +77,7 @@ class _Rare(NamedTuple):
 
 
 def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFrame:
-    """(key, row, times), each key of a row once; `times`: how many of the row's keys look like that, mostly 1."""
+    """Return (key, row, times), each key of a row once. `times` counts equal keys of the row, mostly 1."""
 
     def postings_of(batches: _Batches) -> _Batches:
         for batch in batches:
@@ -95,10 +96,11 @@ def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFra
 
 
 def _promising(pairs: DataFrame, rare: _Rare, documents: DataFrame, options: Options) -> DataFrame:
-    """Without most pairs that share a template and little else: `score_samples` would drop them, too, but only after
-    their sketches were sent to it. How much the coarser modulus leaves of the finer sample is not known here.
+    """Drop most pairs that share a template and little else.
 
-    `shared` becomes how many shingles both have at most: of the common ones, which were not counted, as many as either.
+    `score_samples` would reject these pairs later, after their sketches were sent to it. The share of the finer sample
+    that remains at the coarser modulus is not known here. `shared` becomes an upper bound for the number of common
+    shingles: ignored keys count as shared, as far as both rows have some.
     """
     sizes = documents.select("row", "sketch").mapInArrow(_sample_sizes, "row long, exponent long, size long")
     common = rare.left_out.groupBy("row").agg(F.sum("times").alias("common"))
@@ -126,7 +128,7 @@ def _sample_sizes(batches: _Batches) -> _Batches:
 
 
 def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> _Rare:
-    """Common: that more than so many rows have."""
+    """Split the postings by key. A key is common if more than `common` rows have it."""
     counts = postings.groupBy(key).count().where(F.col("count") > common)
     too_common = scratch.keep(counts.select(key), "common")
     found = too_common.count()
@@ -136,7 +138,7 @@ def _rare(postings: DataFrame, key: str, common: int, scratch: Scratch) -> _Rare
 
 
 def _pairs_within(postings: DataFrame, key: str, *of_a: str) -> DataFrame:
-    """(a, b) for every two rows with the same key, as often as they have one; and these columns of a's posting."""
+    """Return (a, b) for every two rows with the same key, once per shared key, with columns of the posting of `a`."""
     left = postings.select(key, F.col("row").alias("a"), *of_a)
     right = postings.select(key, F.col("row").alias("b"))
     return left.join(right, key).where("a < b").select("a", "b", *of_a)
@@ -146,13 +148,13 @@ def _pairs_within(postings: DataFrame, key: str, *of_a: str) -> DataFrame:
 
 _FINGERPRINTS: Final = {
     "hamming": "true",
-    # What the probabilistic search of the engine on one machine finds: of the header at most one bit differs.
+    # Pairs that the probabilistic search of the local engine finds differ in at most one bit of the header.
     "psm": f"bit_count(shiftrightunsigned(x ^ y, {BITS - HEADER})) <= 1",
 }
 
 
 def _near_fingerprints(documents: DataFrame, options: Options, wanted: str, scratch: Scratch) -> SourcePairs:
-    """Permuted tables (Manku 2007 §3.1): what shares the leading bits of one is looked at."""
+    """Compare fingerprints that share the leading bits of a permuted table (Manku 2007 §3.1)."""
     named, _, common_keys = _rare(documents.select("fingerprint", "row"), "fingerprint", options.common, scratch)
     distinct = scratch.keep(named.select("fingerprint").distinct(), "fingerprints")
     table = distinct.mapInArrow(
@@ -168,7 +170,7 @@ def _near_fingerprints(documents: DataFrame, options: Options, wanted: str, scra
 
 
 def _design(k: int, fingerprints: int) -> Design:
-    """With so many leading bits that by chance about one fingerprint has each value of them."""
+    """Choose a design in which about one fingerprint per value of the leading bits is expected."""
     return fewest_tables(k, min(_MOST_LEADING, int(log2(max(2, fingerprints)))))
 
 
@@ -189,11 +191,12 @@ def _leading_bits(design: Design) -> Callable[[_Batches], _Batches]:
 
 
 def _sharing_rare_spots(documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
-    """With the spots of each bag in one order, the rarest first, two bags that resemble by the threshold share one
-    before the place from which on less than the threshold's part of either is left: only those are looked at.
+    """Return pairs of bags that share a rare spot.
 
-    A spot's second occurrence is a key of its own, as in a set of numbered shingles (Broder 1997, "On the resemblance
-    and containment of documents"): few documents may have it where many have the first.
+    Order the spots of each bag from the rarest. Two bags whose resemblance reaches the threshold share a spot before
+    the position from which less than the threshold's share of either bag is left, so only earlier spots are joined.
+    Repeated occurrences of a spot are separate keys, as in a set of numbered shingles (Broder 1997, "On the resemblance
+    and containment of documents"): few documents may have the second occurrence of a common spot.
     """
     spots = _postings(documents, spot_keys, scratch)
     frequency = scratch.keep(spots.groupBy("key").agg(F.count("*").alias("documents")), "frequency")

@@ -1,4 +1,4 @@
-"""Counts what a pass on Spark found. Only sums, and lists with an end, come to the driver."""
+"""Counts for the report of a pass on Spark. Only sums and limited lists are sent to the driver."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
@@ -40,7 +40,7 @@ class PairCounts(TypedDict):
 
 
 def counts_of_documents(members: DataFrame, components: DataFrame) -> DocumentCounts:
-    """The part of a report that counts documents. `components`: (row, component) of rows with edges."""
+    """Count documents. `components` has (row, component) of rows with edges."""
     relations = {row["relation"]: row["count"] for row in members.groupBy("relation").count().collect()}
     sizes = members.where("relation = 'first'").groupBy("cluster_size").count().orderBy("cluster_size").collect()
     joined = members.select("kept").join(components.withColumnRenamed("row", "kept"), "kept", "left")
@@ -62,7 +62,7 @@ def counts_of_documents(members: DataFrame, components: DataFrame) -> DocumentCo
 
 
 def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> PairCounts:
-    """The part that counts pairs: of each source, and what they came to."""
+    """Count pairs per source, edges and containments."""
     of_source = [F.count_if(found_by(bit)) for bit in range(len(sources))]
     held = F.count("a_in_b") + F.count("b_in_a")
     [(edges, contained, *counts)] = verified.agg(F.count_if("edge"), held, *of_source).collect()
@@ -70,7 +70,7 @@ def counts_of_pairs(verified: DataFrame, sources: Sequence[str]) -> PairCounts:
 
 
 def _hosts(members: DataFrame) -> list[Host]:
-    """Those with most duplicates first."""
+    """Return the hosts with most duplicates in descending order."""
     named = members.select("url", (F.col("relation") != "first").cast("long").alias("duplicate"))
     counted = named.mapInArrow(_with_hosts, "host string, duplicate long").groupBy("host")
     found = counted.agg(F.count("*").alias("documents"), F.sum("duplicate").alias("duplicates")).where("duplicates > 0")
@@ -85,9 +85,9 @@ def _with_hosts(batches: Iterable[pyarrow.RecordBatch]) -> Iterable[pyarrow.Reco
 
 
 def warnings_of(members: DataFrame, sketches: DataFrame, most: int) -> list[str]:
-    """One for each cluster of at least so many documents, the largest first, and not endlessly many.
+    """Return a warning per cluster of at least `most` documents, the largest first, at most MOST_WARNINGS.
 
-    `sketches`: (row, sketch) of kept rows.
+    `sketches` has (row, sketch) of kept rows.
     """
     place = F.row_number().over(Window.partitionBy("leader").orderBy("row"))
     some = members.where(F.col("cluster_size") >= most).withColumn("place", place).where(f"place <= {LOOKED_AT}")

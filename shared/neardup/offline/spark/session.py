@@ -1,7 +1,7 @@
-"""A Spark session for one offline pass, and the folder where it keeps what it has computed so far.
+"""A Spark session for one offline pass, and the directory of its intermediate frames.
 
-What a step found is written there as Parquet and read back: it is computed once, a lost executor repeats one step and
-not all before it, row numbers stay what they are, and Spark plans the next step from sizes that it knows.
+The frame of a step is written as Parquet and read back. It is computed once, a lost executor repeats one step instead
+of all, row numbers stay fixed, and Spark plans the next step with known sizes.
 """
 
 import sys
@@ -17,15 +17,16 @@ from neardup.errors import SettingsError
 
 _LEAST_DRIVER_MB: Final = 1024
 _DOCUMENTS_A_PARTITION: Final = 50_000
-"""With some 75 shingles a document, sorting a partition of postings takes about 100 MB."""
+"""Documents per partition. With about 75 shingles per document, sorting a partition of postings takes about 100 MB."""
 
 
 @contextmanager
 def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[SparkSession]:
-    """A session that is stopped afterwards. Raises SettingsError when Spark cannot start, most often for want of Java.
+    """Start a session and stop it afterwards. Raises SettingsError when Spark cannot start, usually because Java is
+    missing.
 
-    What a deployment of Spark sets by itself (memory of executors, keys of an object store) is left as it is. Executors
-    run the Python at this one's path.
+    Settings of a Spark deployment (memory of executors, credentials of an object store) are not changed. Executors run
+    the Python interpreter at the path of this one.
     """
     settings = {
         "spark.ui.enabled": "false",
@@ -37,7 +38,7 @@ def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[Spa
         "spark.local.dir": str(scratch / "local"),
     }
     if master.startswith("local"):
-        # Here the driver does the executors' work.
+        # The driver also does the work of executors.
         settings["spark.driver.memory"] = f"{max(_LEAST_DRIVER_MB, memory_bytes >> 20)}m"
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     builder = SparkSession.builder.master(master).appName("neardup recluster")
@@ -48,7 +49,7 @@ def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[Spa
     except PySparkRuntimeError as error:
         raise SettingsError(f"expected a Spark that starts at {master}, with Java 17 or newer, got: {error}") from error
     try:
-        # Otherwise it is whatever python3 the executors find first.
+        # Otherwise executors run the first python3 on their path.
         session.sparkContext.pythonExec = sys.executable
         yield session
     finally:
@@ -56,7 +57,7 @@ def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[Spa
 
 
 class Scratch:
-    """Steps of one pass, each a folder of Parquet. With more than one machine, all of them must see the directory."""
+    """Frames of one pass, each a directory of Parquet. With several machines, all of them must see the directory."""
 
     def __init__(self, session: SparkSession, directory: Path) -> None:
         self.session = session
@@ -65,17 +66,17 @@ class Scratch:
         self._directory = directory
 
     def keep(self, frame: DataFrame, name: str) -> DataFrame:
-        """The same rows, computed and written. What had that name before is replaced, and must not be used any more."""
+        """Write a frame and read it back. A frame with the same name is replaced and must no longer be used."""
         frame.write.mode("overwrite").parquet(self.path(name).as_uri())
         self.written += sum(part.stat().st_size for part in self.path(name).iterdir())
         return self.session.read.schema(frame.schema).parquet(self.path(name).as_uri())
 
     def path(self, name: str) -> Path:
-        """The folder of a step."""
+        """Return the directory of a frame."""
         return self._directory / name
 
     def set_partitions(self, documents: int) -> None:
-        """How finely the next steps are cut: enough for every core, and so that each part fits in memory."""
+        """Set the number of partitions of the next steps: enough for every core and for the memory."""
         cores = self.session.sparkContext.defaultParallelism
         count = max(2 * cores, documents // _DOCUMENTS_A_PARTITION)
         self.session.conf.set("spark.sql.shuffle.partitions", str(count))

@@ -1,4 +1,4 @@
-"""Packed sketches in the columns of Arrow batches, as kernels want them."""
+"""Packed sketches in columns of Arrow batches, in the form that kernels take."""
 
 import numpy as np
 import pyarrow
@@ -6,17 +6,17 @@ from numpy.typing import NDArray
 
 
 def words_of(column: pyarrow.BinaryArray) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """All sketches of a column one after the other, and where each starts (one more than there are)."""
+    """Return all sketches of a column in one array, and their starts with the end of the last."""
     if not len(column):
         return np.empty(0, np.uint64), np.zeros(1, np.int64)
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    # A copy, because kernels are compiled for arrays that can be written to.
+    # Copy: kernels are compiled for writable arrays.
     words = np.frombuffer(data, "<u8", int(ends[-1] - ends[0]) // 8, int(ends[0])).astype(np.uint64)
     return words, (ends - ends[0]) // 8
 
 
 def sketches_of(column: pyarrow.BinaryArray) -> list[NDArray[np.uint64]]:
-    """Each sketch of a column."""
+    """Return the sketches of a column."""
     words, starts = words_of(column)
     return [words[start:end] for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
