@@ -1,1 +1,1 @@
-"""The whole stream in one process, as a library and behind `neardup dedup`, without a broker."""
+"""The whole stream in one process without a broker: the library and `neardup dedup`."""

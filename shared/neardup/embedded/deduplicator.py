@@ -1,9 +1,9 @@
-"""The stream as a library: pages in, verdicts out, one call each.
+"""The stream as a library: pages in, verdicts out.
 
-    with Deduplicator("state") as known:
-        verdict = known.add(Page("https://a.example/", html=b"..."))
+    with Deduplicator("state") as seen:
+        verdict = seen.add(Page("https://a.example/", html=b"..."))
 
-The embedded run works in a thread of its own, with its own event loop; this is the door to it.
+The embedded run has its own thread and event loop. This class gives synchronous access to it.
 """
 
 import asyncio
@@ -25,10 +25,11 @@ T = TypeVar("T")
 
 
 class Deduplicator:
-    """Knows the pages it was given, in memory and in `state`; without a state directory, until it is closed.
+    """A deduplicator that compares each page with all pages before it, with state in memory and in the directory
+    `state`.
 
-    What was added since the last `save` is lost in a crash: add the same pages again, in the same order. Not
-    thread-safe. Raises SettingsError or StateError when it cannot start.
+    Without a state directory the state ends with `close`. Pages added since the last `save` are lost in a crash: add
+    them again in the same order. Not thread-safe. Raises SettingsError or StateError when it cannot start.
     """
 
     def __init__(self, state: str | Path | None = None, settings: Settings | None = None) -> None:
@@ -46,11 +47,13 @@ class Deduplicator:
             raise
 
     def add(self, page: Page) -> Verdict:
-        """The verdict on a page, compared with all that were added before. Raises InvalidPage if it is over a limit."""
+        """Return the verdict on a page, compared with all pages added before. Raises InvalidPage if it exceeds a
+        limit.
+        """
         return self.add_all([page])[0]
 
     def add_all(self, pages: Sequence[Page]) -> list[Verdict]:
-        """The same for many at once, in order: much faster than one by one."""
+        """Return the verdicts on several pages in order, much faster than one by one."""
         first = self._stream.page_count
         self._wait(self._feed(pages))
         verdicts, letters = self._verdicts, self._letters
@@ -61,19 +64,19 @@ class Deduplicator:
         return [verdicts[f"0:{number}"] for number in range(first, first + len(pages))]
 
     def forget(self, url: str) -> None:
-        """Forget every page of a url: later ones are not compared with it, and an offline pass leaves it out."""
+        """Forget every page of a URL. Later pages are not compared with it, and an offline pass leaves it out."""
         self._wait(self._stream.send_order(Forget(url)))
 
     def expire(self, before: int) -> None:
-        """Forget every page that was added before this time, in milliseconds since 1970."""
+        """Forget every page that was added before a time, in milliseconds since 1970."""
         self._wait(self._stream.send_order(Expire(before)))
 
     def save(self) -> None:
-        """Make everything added so far durable."""
+        """Make all pages added so far durable."""
         self._wait(self._stream.save())
 
     def close(self) -> None:
-        """Save and end. The object cannot be used afterwards."""
+        """Save the state and stop. The object must not be used afterwards."""
         if self._thread.is_alive():
             try:
                 self._wait(self._finish())

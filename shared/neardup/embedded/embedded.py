@@ -1,17 +1,17 @@
-"""The whole stream in one process: every service over the in-process log, with no broker.
+"""The whole stream in one process: every service over the in-process log, without a broker.
 
-The state directory makes the next run go on:
+The next run resumes from the state directory:
 
-    <state>/embedded.json      how many pages were taken, by which settings, and what the user of this class noted
-    <state>/outputs.json       the output files of `neardup dedup`, written by that command
-    <state>/<partition>/       what each stage keeps
-    <state>/corpus/            the settled documents, for the offline pass
+    <state>/embedded.json      number of pages, settings, and notes of the caller
+    <state>/outputs.json       output files of `neardup dedup`, written by that command
+    <state>/<partition>/       state of each stage
+    <state>/corpus/            judged documents, for the offline pass
 
-Pages are numbered through all runs, and a page's number is its offset, so a page that is fed again has the id it had.
-Durable is what `save` saved: it lets everything come to rest, writes down that it is saving, checkpoints every stage,
-and writes that it is done. After a crash the pages since then are fed again; stages that had saved more than others
-hear of them twice, which is harmless, as long as they are the same pages (`progress.saving`). All pages of a run have
-one timestamp: their order is that of their numbers.
+Pages are numbered over all runs, and the number of a page is its offset, so a page that is fed again has the same id.
+`save` makes the state durable: it waits until all work is done, records that it is saving, checkpoints every stage, and
+records that it has finished. After a crash the pages since then must be fed again. A stage that had saved more than
+others receives these pages twice, which is harmless if they are the same pages (`Progress.saving`). All pages of a run
+have the same timestamp, so their order is that of their numbers.
 """
 
 import asyncio
@@ -37,21 +37,21 @@ from neardup.util.atomic_file import write_text
 FILE: Final = "embedded.json"
 VERSION: Final = 1
 _OFFSETS_PER_LIFE: Final = 1 << 40
-"""Offsets of a life: each run begins its internal topics above all that any stage can have seen before."""
+"""Offsets per life. Each run starts its internal topics above every offset that a stage may have seen before."""
 _MAX_IN_FLIGHT: Final = 4000
-"""Pages that may wait for the featurizer."""
+"""Maximum number of pages that wait for the featurizer."""
 _POLL_SECONDS: Final = 0.02
 _SHORTEST_POLL_SECONDS: Final = 0.0005
 _NEVER_SECONDS: Final = 86_400.0
 
 
 Notes = Mapping[str, int]
-"""Values that the caller of a save finds again in the next run, such as the items taken from each input."""
+"""Values that the caller passes to `save` and finds again in the next run, such as the items taken from each input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What the file says. `saving`: the notes of a save that was begun; stages may know of the pages up to there."""
+    """The content of embedded.json. `saving` has the notes of an unfinished save, up to which stages may have state."""
 
     plan: str
     life: int = 0
@@ -64,7 +64,7 @@ class Progress:
 
 
 def read_progress(state: Path) -> Progress | None:
-    """What the file says; None where there is none. Raises CorruptState, or WrongState for another version."""
+    """Read embedded.json. Return None if it does not exist. Raises CorruptState, or WrongState for another version."""
     path = state / FILE
     if not path.exists():
         return None
@@ -80,7 +80,7 @@ def read_progress(state: Path) -> Progress | None:
 
 
 def write_progress(state: Path, progress: Progress) -> None:
-    """Replace the progress file and wait until it is on the disk."""
+    """Replace embedded.json durably and atomically."""
     values = {name: getattr(progress, name) for name in Progress.__slots__}
     write_text(state / FILE, json.dumps({"version": VERSION, **values}))
 
@@ -95,9 +95,9 @@ def require_plan(state: Path, progress: Progress, plan: str) -> None:
 
 
 def embedded_settings(settings: Settings, state: Path, generation: int) -> Settings:
-    """What the settings of a run in one process come to."""
-    # One partition of pages: the order of the pages is the order in which they are fed. Its featurizer uses all
-    # cores. One owner: nothing has to be asked of another.
+    """Return the settings of a run in one process."""
+    # One partition of pages, so that the order of pages is the order in which they are fed. Its featurizer uses all
+    # cores. One owner, so that no questions are sent between owners.
     return replace(
         settings,
         state=state,
@@ -111,16 +111,17 @@ def embedded_settings(settings: Settings, state: Path, generation: int) -> Setti
         checkpoint_records=10**12,
         checkpoint_bytes=10**12,
         corpus_seconds=0.0,
-        # Nobody watches the metrics of a run in one process.
+        # The metrics of a run in one process are not scraped.
         shadow_share=0.0,
     )
 
 
 class Embedded:
-    """All stages. Use as `async with Embedded(...) as stream`, from one task. Raises what a stage raised.
+    """All stages in one process. Use as `async with Embedded(...) as stream`, from one task. Re-raises errors of
+    stages.
 
-    `told` is called with every verdict, as bytes in the settings' format, in the order in which they come; `rejected`
-    with every dead letter.
+    `on_verdict` is called with every verdict as bytes in the settings' format, in the order of their creation;
+    `on_dead_letter` is called with every dead letter.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Embedded:
         self._state.mkdir(parents=True, exist_ok=True)
         before = self._load()
         now = int(self._clock() * 1000)
-        # Pages fed again after a crash must have the timestamp that they had.
+        # Pages that are fed again after a crash must keep their timestamp.
         timestamp = max(now, before.timestamp) if before.clean else before.timestamp
         self.progress = replace(before, life=before.life + 1, timestamp=timestamp, clean=False)
         self._write()
@@ -176,7 +177,7 @@ class Embedded:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         for runner in self._runners:
-            # Stages must not know more than the file says: the next run may number other pages as these were.
+            # Unsaved state must not become durable: the next run may assign these numbers to other pages.
             if self.progress.clean:
                 runner.stop()
             else:
@@ -186,11 +187,11 @@ class Embedded:
 
     @property
     def page_count(self) -> int:
-        """Pages taken, in all runs: the number of the next one."""
+        """Number of pages taken in all runs, which is the number of the next page."""
         return self._log.end(Partition(self._topics.pages, 0))
 
     async def feed(self, pages: Sequence[Page]) -> None:
-        """Take pages. Waits while too many are in hand."""
+        """Add pages. Waits while too many pages are in flight."""
         pages_topic = Partition(self._topics.pages, 0)
         await self._log.send([Output(self._topics.pages, 0, None, write_page(page)) for page in pages])
         featurizer = self._runners[0]
@@ -201,16 +202,16 @@ class Embedded:
             await self._poll()
 
     async def drain(self) -> None:
-        """Wait until every page fed has its last verdict."""
+        """Wait until every page has its last verdict."""
         pause = _SHORTEST_POLL_SECONDS
         while not self._is_idle():
             await self._poll(pause)
-            # One page is through in a millisecond or two, a large batch is not.
+            # A single page takes one or two milliseconds, a large batch takes longer.
             pause = min(pause * 1.5, _POLL_SECONDS)
         self._deliver()
 
     async def save(self, notes: Notes | None = None) -> None:
-        """Come to rest and make everything durable, with what the caller wants to find in `progress.notes`."""
+        """Drain the stream and make everything durable, with `notes` for `progress.notes`."""
         await self.drain()
         self.progress = replace(self.progress, saving=notes)
         self._write()
@@ -220,33 +221,33 @@ class Embedded:
         self._write()
 
     async def finish(self, notes: Notes | None = None) -> None:
-        """Save for the last time: the next run may give its pages a time of its own."""
+        """Save for the last time. The next run may assign a new timestamp to its pages."""
         await self.save(notes)
         self.progress = replace(self.progress, clean=True)
         self._write()
 
     async def send_order(self, send_order: Forget | Expire) -> None:
-        """Forget a url, or what is old. Comes after every page fed before, and before every page fed later."""
+        """Forget a URL or expired pages. The order applies to all pages fed before it and to none fed later."""
         await self.drain()
         await self._log.send(orders(send_order, self._topics.inbox, self._settings.owners))
         await self.drain()
 
     async def _poll(self, seconds: float = _POLL_SECONDS) -> None:
-        """Let the stages work; hand on what they said; let go of what was read."""
+        """Let the stages work, deliver their outputs, and trim records that were read."""
         await asyncio.sleep(seconds)
         for task in self._running:
             if task.done():
                 task.result()
-                raise NeardupError("a stage ended before its time")
+                raise NeardupError("a stage ended unexpectedly")
         self._deliver()
         for runner in self._runners:
             for partition, done in runner.done().items():
                 self._log.trim(partition, done)
 
     def _is_idle(self) -> bool:
-        # Nothing is awaited in here, so it is all seen at one moment; `done` moves after the outputs are in the log.
+        # Without an await this is a consistent snapshot. `done` advances after the outputs are in the log.
         return all(
-            # Before the first record of this life, a stage is where it was at the end of the last one.
+            # Before the first record of this life, `done` is the position at the end of the last life.
             max(done, self._first.get(each.topic, 0)) == self._log.end(each)
             for runner in self._runners
             for each, done in runner.done().items()

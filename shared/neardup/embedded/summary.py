@@ -1,4 +1,4 @@
-"""What a run found: counts, bytes saved, the hosts with most duplicates."""
+"""The summary of a run: counts, duplicate bytes, and the hosts with most duplicates."""
 
 from array import array
 from collections import Counter
@@ -23,7 +23,7 @@ class VerdictFields(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Of the pages of a run, by their last verdict."""
+    """Counts of the pages of a run by their last verdict."""
 
     pages: int
     bytes: int
@@ -34,11 +34,11 @@ class Summary:
     rejected: int
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return the summary as values for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the summary as lines of text."""
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
         relations = ", ".join(f"{count:,} {relation}" for relation, count in self.by_relation.items() if count)
         share = self.duplicate_bytes / self.bytes if self.bytes else 0.0
@@ -56,7 +56,7 @@ class Summary:
 
 
 class Tally:
-    """Counts while a run goes on: a few bytes a page. `first` is the number of its first page."""
+    """Counters of a run, a few bytes per page. `first` is the number of the first page of the run."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -68,21 +68,21 @@ class Tally:
         self.rejected = 0
 
     def add_page(self, url: str, size: int) -> None:
-        """A page of the run, in order."""
+        """Add the next page of the run."""
         self._hosts.append(self._host_numbers.setdefault(host_or_url(url), len(self._host_numbers)))
         self._sizes.append(size)
         self._kinds.append(0)
         self._relations.append(0)
 
     def add_verdict(self, verdict: VerdictFields) -> None:
-        """A verdict's fields; the last one on a page counts. Those on pages of earlier runs are left alone."""
+        """Count a verdict. The last verdict on a page counts, and verdicts on pages of earlier runs are ignored."""
         number = DocumentId.parse(verdict["document"])[1] - self._first
         if 0 <= number < len(self._kinds):
             self._kinds[number] = _KINDS.index(verdict["verdict"])
             self._relations[number] = _RELATIONS.index(verdict["relation"])
 
     def summary(self, most_hosts: int = 5) -> Summary:
-        """What was counted."""
+        """Return the summary of all counts."""
         kinds, relations = Counter(self._kinds), Counter(self._relations)
         duplicate = _KINDS.index(Kind.DUPLICATE)
         copies = [number for number, kind in enumerate(self._kinds) if kind == duplicate]

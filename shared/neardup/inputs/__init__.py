@@ -1,4 +1,6 @@
-"""Pages from files: JSON lines, msgpack, WARC, Parquet, folders of HTML, standard input. `open_input` knows which."""
+"""Pages from files: JSON lines, msgpack, WARC, Parquet, folders of HTML, standard input. `open_input` selects the
+reader.
+"""
 
 from neardup.inputs.opening import open_input
 from neardup.inputs.source import Item, Source

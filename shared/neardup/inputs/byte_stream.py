@@ -6,14 +6,14 @@ import zlib
 from typing import BinaryIO, Final, cast
 
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""What reading may raise: the file system's errors, and gzip that is truncated or corrupt."""
+"""Errors of reading: those of the file system, and truncated or corrupt gzip data."""
 
 _GZIP: Final = b"\x1f\x8b"
 _BUFFER: Final = 2**18
 
 
 class CountingReader(io.RawIOBase):
-    """Passes reads on and counts the bytes, as they are in the file. Closing it leaves the file open."""
+    """A reader that counts bytes before decompression. Closing it leaves the underlying file open."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -29,7 +29,9 @@ class CountingReader(io.RawIOBase):
 
 
 def decompressed(counted: CountingReader) -> io.BufferedReader:
-    """The content. gzip is told by its first bytes, not by a name, which a pipe has not. Raises READ_ERRORS."""
+    """Return the decompressed content. gzip is detected by its first bytes, because a pipe has no name. Raises
+    READ_ERRORS.
+    """
     plain: io.BufferedReader = io.BufferedReader(counted, _BUFFER)
     if plain.peek(2)[:2] != _GZIP:
         return plain
@@ -37,7 +39,7 @@ def decompressed(counted: CountingReader) -> io.BufferedReader:
 
 
 def describe_error(error: Exception) -> str:
-    """One of READ_ERRORS in words."""
+    """Describe one of READ_ERRORS."""
     if isinstance(error, EOFError):
         return "expected more gzip data, the file is truncated"
     if isinstance(error, gzip.BadGzipFile | zlib.error):

@@ -1,4 +1,4 @@
-"""Folders of pages as files, and single such files. Numbers count the files in the order of their paths, from 0."""
+"""Folders of pages as files, and single files. Numbers count the files in the order of their paths, from 0."""
 
 import os
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ DEFAULT_PREFIX: Final = "file:///"
 
 
 class FolderSource(Source):
-    """Every file below a folder whose name ends as TYPES has it. Its url is the prefix and its path in the folder.
+    """Every file below a folder with a suffix in TYPES. Its URL is the prefix and its path within the folder.
 
-    Links to folders are not followed, for they may go in circles.
+    Links to folders are not followed, because they may form cycles.
     """
 
     def __init__(self, name: str, root: Path, url_prefix: str = DEFAULT_PREFIX) -> None:
@@ -34,7 +34,7 @@ class FolderSource(Source):
 
     @cached_property
     def bytes_total(self) -> int:  # type: ignore[override]
-        """Of all files, which takes one walk through the folder."""
+        """Size of all files, determined by one walk through the folder."""
         return sum(_size(path) for path in self._paths())
 
     def items(self, after: int = -1) -> Iterator[Item]:
@@ -52,7 +52,7 @@ class FolderSource(Source):
             )
         try:
             fields = {
-                # Names of files are bytes; what is not UTF-8 in them is kept in the url as %XX.
+                # File names are bytes: bytes that are not UTF-8 become %XX in the URL.
                 "url": self._url_prefix + quote(os.fsencode(where.as_posix())),
                 "html": path.read_bytes(),
                 "content_type": TYPES[path.suffix.lower()],
@@ -77,4 +77,4 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # reading it will say why
+        return 0  # Reading the file will report the error.

@@ -1,7 +1,7 @@
-"""The body of an HTTP response as it was before it was sent: unchunked and decompressed.
+"""The body of an HTTP response without transfer and content encodings.
 
-Many crawlers store bodies decoded and leave the headers as they came. So a body that does not even begin like what the
-header says is taken as it is; one that begins so and is then broken is an error.
+Many crawlers store decoded bodies with the original headers. A body that does not start like the encoding in its header
+is therefore taken as it is; one that starts like it and is then invalid is an error.
 """
 
 import zlib
@@ -51,7 +51,7 @@ def _unchunked(body: bytes) -> bytes:
 
 def _chunk_size(line: bytes) -> int | None:
     digits = line.partition(b";")[0].strip()
-    # int() would also take signs and underscores
+    # int() would also accept signs and underscores.
     if not 0 < len(digits) <= 8 or digits.strip(b"0123456789abcdefABCDEF"):
         return None
     return int(digits, 16)
@@ -62,7 +62,7 @@ def _gunzipped(body: bytes, limit: int) -> bytes:
 
 
 def _undeflated(body: bytes, limit: int) -> bytes:
-    # "deflate" should be a zlib stream (RFC 9110 §8.4.1.2), and often is raw. A zlib header is a multiple of 31.
+    # "deflate" should be a zlib stream (RFC 9110 §8.4.1.2) but is often raw. A zlib header is a multiple of 31.
     zlib_header = len(body) >= 2 and body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
     return _inflated(body, limit, zlib.MAX_WBITS if zlib_header else -zlib.MAX_WBITS, "deflate") if body else body
 

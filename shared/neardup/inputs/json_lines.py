@@ -1,4 +1,4 @@
-"""JSON lines: a page a line, as the pages topic takes it. Numbers are line numbers, from 1."""
+"""JSON lines: one page per line in the format of the pages topic. Numbers are line numbers, from 1."""
 
 import io
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from neardup.messages.pages import page_from_json
 
 
 def read_json_lines(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
-    """The pages in lines of JSON objects. Blank lines are passed over, and counted."""
+    """Yield the pages in lines of JSON objects. Blank lines are skipped but counted."""
     number = 0
     while True:
         number += 1

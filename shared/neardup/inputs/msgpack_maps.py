@@ -1,4 +1,4 @@
-"""A stream of msgpack maps, one a page, as the pages topic takes it; html may be bytes. Numbers count from 0."""
+"""A stream of msgpack maps, one per page, in the format of the pages topic; html may be bytes. Numbers count from 0."""
 
 import io
 from collections.abc import Iterator
@@ -16,7 +16,9 @@ _NEEDS_MORE: Final = object()
 
 
 def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
-    """The pages in maps one after the other. Nothing marks their ends: after a malformed one, reading ends."""
+    """Yield the pages in consecutive maps. Reading ends at a malformed map, because nothing marks the start of the
+    next.
+    """
     unpacker = msgpack.Unpacker(
         raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ITEM_BYTES
     )
@@ -40,7 +42,7 @@ def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Ite
         while True:
             try:
                 fields = _next(unpacker, skip=number <= after)
-            except Exception as error:  # msgpack raises a dozen types for malformed input
+            except Exception as error:  # msgpack raises many types of errors for malformed input.
                 yield unreadable_rest(source, number, f"expected a msgpack map: {error!r}")
                 return
             if fields is _NEEDS_MORE:

@@ -1,4 +1,4 @@
-"""Which source an input is: by its name for files, by its first byte for standard input."""
+"""Selection of the source for an input: by its name for files, by its first byte for standard input."""
 
 import sys
 from contextlib import nullcontext
@@ -29,9 +29,9 @@ _PARQUET: Final = ".parquet"
 
 
 def open_input(name: str, *, url_prefix: str = DEFAULT_PREFIX, stdin: BinaryIO | None = None) -> Source:
-    """The source for one argument of a command; `url_prefix` is for the pages of folders.
+    """Open the source for one argument of a command. `url_prefix` applies to pages from folders.
 
-    Raises InputError if there is no such file or its name does not tell what is in it.
+    Raises InputError if the file does not exist or its name does not identify the format.
     """
     if name == STANDARD_INPUT:
         given = stdin if stdin is not None else sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""Parquet files with a column `url` and one of `html`, `text`, `content`. Numbers are those of the rows, from 0."""
+"""Parquet files with a column `url` and one of `html`, `text`, `content`. Numbers are row numbers, from 0."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,9 +19,9 @@ _ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
 
 
 class ParquetSource(Source):
-    """The rows of one file, a row group at a time. `content` is taken as html.
+    """The rows of one file, one row group at a time. `content` is taken as html.
 
-    Raises InputError at once if the file is not Parquet or has not the columns.
+    Raises InputError at once if the file is not Parquet or lacks the columns.
     """
 
     def __init__(self, name: str, path: Path) -> None:
@@ -58,7 +58,7 @@ class ParquetSource(Source):
             try:
                 batch = next(batches, None)
             except _ERRORS as error:
-                # Row groups are found by the file's footer, so the next one can still be read.
+                # The footer locates row groups, so the next one can still be read.
                 reason = f"row group {group} cannot be read from here on: {error}"
                 yield Item(self.name, max(number, after + 1), rejected=reason)
                 return

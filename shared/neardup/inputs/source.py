@@ -1,4 +1,4 @@
-"""What every input is: a source of items, each a page or a reason why it is none."""
+"""The interface of inputs: a source of items, each a page or the reason for its rejection."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from typing import Final
 from neardup.types import Page
 
 MAX_ITEM_BYTES: Final = 64 * 2**20
-"""Of one line, record or file. What is larger is rejected unread: a page may have a few MB."""
+"""Maximum size of one line, record or file. Larger items are rejected unread; pages have a few MB at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A page, or the reason why there is none. (`source`, `number`) names it, today and in the next run."""
+    """A page or the reason for its rejection. (`source`, `number`) identifies the item in every run."""
 
     source: str
     number: int
@@ -24,8 +24,8 @@ class Item:
 class Source(ABC):
     """One input.
 
-    `name` is as it was given. `bytes_total` is the size of the input, None if it is not known; `bytes_read` how much
-    of it was read until now, which is what a progress bar wants and no more exact than that.
+    `name` is the name as given. `bytes_total` is the size of the input, None if unknown. `bytes_read` is the
+    approximate number of bytes read so far, for a progress bar.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Source(ABC):
 
     @abstractmethod
     def items(self, after: int = -1) -> Iterator[Item]:
-        """The items in order, with rising numbers; only those with a number above `after`. May be called once.
+        """Yield the items with a number above `after`, in ascending order. May be called once.
 
-        Blocks on reading. Whatever is in the input, nothing is raised: an item that cannot be used is a rejected
-        item, and where reading cannot go on behind it, the rejected item is the last one and says so. Memory is
-        bounded by MAX_ITEM_BYTES, not by the input.
+        Blocks while reading. Bad input never raises: an unusable item is a rejected item, and where reading cannot
+        continue, the last item is rejected with the reason. Memory is bounded by MAX_ITEM_BYTES, not by the size of the
+        input.
         """
 
 
 def unreadable_rest(source: str, number: int, reason: object) -> Item:
-    """The last item of a source that cannot be read on."""
+    """Return the last item of a source that cannot be read further."""
     return Item(source, number, rejected=f"{reason}; the rest of {source} is not read")

@@ -1,4 +1,4 @@
-"""Standard input: JSON lines or msgpack maps, told apart by the first byte."""
+"""Standard input: JSON lines or msgpack maps, distinguished by the first byte."""
 
 import io
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from neardup.messages.pages import starts_a_map
 
 
 def read_by_first_byte(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
-    """The pages, whichever of the two they are in. What begins like neither is read as lines, and they say so."""
+    """Yield the pages in either format. Input that starts like neither is read as lines, which are then rejected."""
     try:
         head = stream.peek(2)
     except READ_ERRORS as error:

@@ -9,11 +9,11 @@ from neardup.inputs.byte_stream import READ_ERRORS, CountingReader, decompressed
 from neardup.inputs.source import Item, Source, unreadable_rest
 
 Reader = Callable[[str, io.BufferedReader, int], Iterator[Item]]
-"""What the bytes mean: name of the source, the bytes, `after` → items, as `Source.items` gives them."""
+"""(name of the source, bytes, `after`) -> items, as `Source.items` specifies."""
 
 
 class StreamSource(Source):
-    """Opens when items are asked for, decompresses, and counts."""
+    """A stream that is opened on first use, decompressed and counted."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class StreamSource(Source):
 
     @property
     def bytes_read(self) -> int:  # type: ignore[override]
-        """Of the file, as it is on disk."""
+        """Number of bytes read, before decompression."""
         return 0 if self._counted is None else self._counted.count
 
     def items(self, after: int = -1) -> Iterator[Item]:
@@ -39,7 +39,7 @@ class StreamSource(Source):
                 self._counted = CountingReader(raw)
                 stream = decompressed(self._counted)
                 for item in self._read(self.name, stream, after):
-                    if item.number > after:  # a reader may repeat why it ended
+                    if item.number > after:  # A reader may repeat the reason for its end.
                         yield item
         except READ_ERRORS as error:
             yield unreadable_rest(self.name, 0, describe_error(error))

@@ -1,6 +1,6 @@
-"""WARC files, plain or gzip: the successful responses that are text. Numbers are those of the records, from 0.
+"""WARC files, plain or gzip: successful responses with text. Numbers are record numbers, from 0.
 
-All else that a crawler stores is passed over: requests, metadata, redirects, error pages, images, scripts.
+All other records are skipped: requests, metadata, redirects, error pages, images, scripts.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _PARTS_OF_PAGES: Final = ("text/css", "text/javascript", "application/javascript
 
 
 class WarcSource(Source):
-    """One file. A broken page costs that page; where records cannot be told apart, reading ends."""
+    """One file. A damaged page is rejected; reading ends where record boundaries are lost."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -31,9 +31,9 @@ class WarcSource(Source):
     def items(self, after: int = -1) -> Iterator[Item]:
         number = -1
         try:
-            # fastwarc decompresses, and needs a file that it can seek in.
+            # fastwarc decompresses itself and needs a seekable file.
             with self._path.open("rb") as file:
-                # Bodies are decoded by us: an error in one would end fastwarc's iteration.
+                # Decode bodies separately, because an error in one would end fastwarc's iteration.
                 for number, record in enumerate(ArchiveIterator(file, record_types=WarcRecordType.any_type)):
                     self.bytes_read = file.tell()
                     if number > after and record.record_type == WarcRecordType.response:
@@ -44,7 +44,7 @@ class WarcSource(Source):
 
 
 def _items_of(source: str, number: int, record: WarcRecord) -> Iterator[Item]:
-    """At most one."""
+    """Yield at most one item."""
     headers = record.http_headers
     status = headers.status_code if headers is not None else None
     if headers is None or not isinstance(status, int):

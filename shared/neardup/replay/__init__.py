@@ -1,4 +1,4 @@
-"""What other settings would have decided: the documents of a state once more through the stages, and what differs.
+"""Replay of the documents of a state under other settings, and the differences between both outcomes.
 
-recorded (or read anew from pages) → in_turn → outcome → differences → labelling
+recorded documents or pages → in_turn → outcome → differences → labelling
 """

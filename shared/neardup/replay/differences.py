@@ -1,7 +1,8 @@
-"""What two outcomes decide otherwise: how often, and where.
+"""Differences between two outcomes.
 
-A page that is called unique by one and a duplicate by the other is a **difference**. A page that both call a duplicate,
-of another page or in another way, is counted apart: which of several earlier pages is told may depend on the moment.
+A page that one outcome calls unique and the other a duplicate is a **difference**. A page that both call a duplicate,
+but of another page or with another relation, is counted separately: which of several earlier pages is reported may
+depend on timing.
 """
 
 from collections import Counter
@@ -22,9 +23,9 @@ _NAMES: Final = {NOT_SETTLED: "skipped", UNIQUE: "unique", **{n: str(each) for n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A page, what was said of it and what would be; `other` is the earlier page that one of the two compares it with.
+    """A page with both decisions, and the earlier page that the outcome with the duplicate compares it with.
 
-    The figures are of the two pages, by the signatures of the one that calls it a duplicate.
+    The values describe these two pages, by the signatures of that outcome.
     """
 
     page: int
@@ -38,7 +39,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """All of them, by what changed. `told_otherwise` counts pages that stay duplicates, by relation."""
+    """All differences by kind. `still_duplicates` counts pages that remain duplicates, by the relations of both
+    outcomes.
+    """
 
     pages: int
     was: dict[str, int]
@@ -48,11 +51,11 @@ class Differences:
 
     @property
     def count(self) -> int:
-        """Pages that would be decided otherwise."""
+        """Number of pages with a different decision."""
         return sum(map(len, self.found.values()))
 
     def as_dict(self, pages: Sequence[PageRef], examples: int) -> dict[str, object]:
-        """Plain values, for JSON, with so many examples of each change; `pages` are named by their numbers."""
+        """Return values for JSON, with up to `examples` of each change. `pages` are indexed by page number."""
 
         def named(each: Difference) -> dict[str, object]:
             other = None if each.other is None else asdict(pages[each.other])
@@ -70,7 +73,7 @@ class Differences:
 
 
 def differences(was: Outcome, now: Outcome) -> Differences:
-    """Compare two outcomes of the same pages. Changes with most pages come first, pages in their order."""
+    """Compare two outcomes of the same pages. The most frequent changes come first, pages in their order."""
     assert was.relation.size == now.relation.size
     kinds = (_kind(was.relation), _kind(now.relation))
     changed = kinds[0] != kinds[1]
@@ -92,7 +95,7 @@ def differences(was: Outcome, now: Outcome) -> Differences:
 
 
 def _difference(was: Outcome, now: Outcome, page: int) -> Difference:
-    source = was if was.match[page] != NO_MATCH else now  # of the two, at most one calls it a duplicate
+    source = was if was.match[page] != NO_MATCH else now  # At most one of the two calls the page a duplicate.
     other = int(source.match[page])
     return Difference(
         page=page,
@@ -110,7 +113,7 @@ def _rounded(figure: float) -> float | None:
 
 
 def _kind(relation: NDArray[np.int8]) -> NDArray[np.int8]:
-    """-2 not settled, -1 unique, 0 a duplicate."""
+    """Map relations to -2 (no decision), -1 (unique) and 0 (duplicate)."""
     return np.minimum(relation, 0)
 
 

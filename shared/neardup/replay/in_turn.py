@@ -1,6 +1,6 @@
-"""Featurizer, shards and one owner, called in turn, with no log between them: records of pages in, verdicts out.
+"""Featurizer, shards and one owner, called in turn without a log: records of pages in, verdicts out.
 
-The stages are those of every other run. What they said is handed on at once and kept nowhere.
+The stages are those of every other run. Their outputs are passed on immediately and not stored.
 """
 
 from collections import deque
@@ -23,12 +23,14 @@ from neardup.types import Verdict
 
 
 class InTurn:
-    """One owner and every shard partition, in a directory of its own. Use as a context. Raises what a stage raises."""
+    """One owner and every shard partition, in a directory of their own. Use as a context manager. Re-raises errors of
+    stages.
+    """
 
     def __init__(
         self, settings: Settings, batch_featurizer: BatchFeaturizer, directory: Path, psm: Psm | None = None
     ) -> None:
-        """`settings` must say one owner and verdicts in JSON."""
+        """Create the stages. The settings must have one owner and verdicts in JSON."""
         assert settings.owners == 1
         plan, self._topics = plan_of(settings), Topics.under(settings.prefix, settings.generation)
         self._featurizer = Featurizer(batch_featurizer=batch_featurizer, plan=plan, topics=self._topics, owners=1)
@@ -50,7 +52,7 @@ class InTurn:
             stage.close()
 
     def take(self, records: Sequence[Record]) -> list[Verdict]:
-        """What is said when these are settled: a verdict on each, but for records that are no pages; and revisions."""
+        """Process records of pages. Return a verdict per page and any revised verdicts."""
         waves = self._featurizer.process(records)
         verdicts: list[Verdict] = []
         todo = deque(self._records(waves, records[-1].timestamp))

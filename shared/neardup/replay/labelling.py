@@ -1,4 +1,4 @@
-"""Differences as lines that a person can label: the pairs of `neardup evaluate`, with the label left open."""
+"""Differences as unlabelled pairs in the format of `neardup evaluate`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -24,7 +24,7 @@ class UnlabelledPair(TypedDict):
 
 
 def pages_by_number(pages: Iterable[Page], numbers: set[int]) -> dict[int, Page]:
-    """Those of the pages that are asked for, counted from 0."""
+    """Return the pages with these numbers, counted from 0."""
     last = max(numbers, default=-1)
     return {number: page for number, page in enumerate(islice(pages, last + 1)) if number in numbers}
 
@@ -32,9 +32,9 @@ def pages_by_number(pages: Iterable[Page], numbers: set[int]) -> dict[int, Page]
 def pairs_to_label(
     differences: Iterable[Difference], names: Sequence[PageRef], pages: Mapping[int, Page]
 ) -> Iterator[UnlabelledPair]:
-    """A pair for every difference that names another page; `a` is the earlier one. Pages are named by their numbers.
+    """Yield a pair per difference that refers to another page. `a` is the earlier page.
 
-    Without pages a side has its url alone: whoever labels must look it up.
+    `names` and `pages` are indexed by page number. Without pages, a side has only the URL.
     """
     for each in differences:
         if each.other is None:
@@ -59,5 +59,5 @@ def _side(url: str, page: Page | None) -> dict[str, str]:
         return {"url": url, "text": page.text}
     assert page.html is not None
     html = to_utf8(page.html, charset_of(page.html, page.charset, page.content_type))
-    # Said as the server would: the page itself may still name the charset that it came in.
+    # Declare the charset like a server header, because the page may still declare its original one.
     return {"url": url, "html": html.decode("utf-8", "replace"), "charset": "utf-8"}

@@ -1,4 +1,4 @@
-"""What was decided about each page, by its number: how it relates to which earlier page."""
+"""Decisions about pages by page number: the relation of each page to an earlier page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,16 +16,17 @@ from neardup.signatures.packed_sketch import compare
 from neardup.types import DocumentId, Kind, Verdict
 
 NOT_SETTLED: Final = -2
-"""In place of a relation: a page that was skipped, rejected, or is not known."""
+"""Relation of a page without a decision: skipped, rejected or unknown."""
 NO_MATCH: Final = -1
 UNKNOWN: Final = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Columns, a row a page: a place in RELATIONS, UNIQUE or NOT_SETTLED; the page it duplicates, or NOBODY.
+    """Columns with a row per page: an index into RELATIONS, UNIQUE or NOT_SETTLED, and the matched page or NO_MATCH.
 
-    `resemblance`, `containment` and `hamming` are of the two; NaN where there is no other, or too little to say.
+    `resemblance`, `containment` and `hamming` compare the two pages. They are NaN without a match or with too small
+    samples.
     """
 
     relation: NDArray[np.int8]
@@ -36,12 +37,12 @@ class Outcome:
 
     @classmethod
     def empty(cls, pages: int) -> "Outcome":
-        """Of pages about which nothing was decided."""
+        """Create an outcome without decisions."""
         shares = (np.full(pages, UNKNOWN) for _ in range(3))
         return cls(np.full(pages, NOT_SETTLED, np.int8), np.full(pages, NO_MATCH, np.int64), *shares)
 
     def record(self, verdicts: Iterable[Verdict]) -> None:
-        """Write down verdicts on pages of partition 0; a later one of a page replaces the one before."""
+        """Record verdicts on pages of partition 0. A later verdict on a page replaces an earlier one."""
         for each in verdicts:
             if each.verdict is Kind.SKIPPED:
                 continue
@@ -56,7 +57,9 @@ class Outcome:
 
 
 def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int) -> Outcome:
-    """What the stream decided first; `number` is that of each row's page. Raises WrongState for a torn corpus."""
+    """Return the first decisions of the stream. `number` is the page number of each row. Raises WrongState if documents
+    are missing.
+    """
     found = Outcome.empty(pages)
     found.relation[number] = corpus.relation
     by_id = dict(zip(map(tuple, corpus.id.tolist()), range(len(corpus)), strict=True))
@@ -66,7 +69,7 @@ def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int)
         if earlier is None:
             raise WrongState(
                 f"{corpus.url(row)}: expected the document that it duplicates, {corpus.match[row].tolist()}, in the "
-                "corpus; let the run that writes it come to its end"
+                "corpus; wait until the run that writes it has finished"
             )
         page = number[row]
         found.match[page] = number[earlier]

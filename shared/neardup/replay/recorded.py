@@ -1,7 +1,7 @@
-"""Documents of a corpus in the place of pages: their fingerprints and sketches, as the stream made them.
+"""Documents of a corpus as input of a replay: their fingerprints and sketches as the stream computed them.
 
-Bands can be cut anew, because a packed sketch keeps the values that they are made of. Everything else that the
-signature version names is in the fingerprint and the sketch for good.
+Bands can be recomputed because a packed sketch keeps the values that they consist of. Everything else that the
+signature version names is fixed in the fingerprint and the sketch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from neardup.stream.featurizer.page_pool import FeaturizedBatch, FeaturizedChunk
 from neardup.types import Checksums, DocumentId
 
 _RECOMPUTABLE: Final = ("bands", "spots")
-"""Parts of a signature version that sketches of another one can follow."""
+"""Parts of a signature version that can be recomputed from sketches of another version."""
 _TOKENS: Final = 1
 """The level of the checksum of tokens."""
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -36,7 +36,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
 
 
 def require_replayable(recorded: str, settings: Settings) -> None:
-    """Raise SettingsError, naming them, if settings ask for what sketches of this signature version cannot tell."""
+    """Raise SettingsError, naming the settings, if sketches of this signature version cannot answer for them."""
     if settings.search == "probabilistic":
         raise SettingsError(
             "search: expected exact, got probabilistic, which needs the weights behind a fingerprint; a corpus has "
@@ -50,12 +50,13 @@ def require_replayable(recorded: str, settings: Settings) -> None:
             names.append(f"{_SETTINGS.get(name, name)} (expected {was}, got {now})")
     if names:
         raise SettingsError(
-            f"{'; '.join(names)}: cannot be replayed from sketches; give the pages, too, or leave it as it was"
+            f"{'; '.join(names)}: cannot be replayed from sketches; give the pages, too, or keep the recorded setting"
         )
 
 
 class Recorded:
-    """Featurizes from rows of a corpus. The offset of a record is the place of its document in the order of all.
+    """Featurized chunks from rows of a corpus. The offset of a record is the position of its document in the order of
+    all.
 
     Raises WrongState if the corpus lacks a document whose sketch another one needs.
     """
@@ -66,7 +67,7 @@ class Recorded:
         self._sketch_of = sketched_rows(corpus)
 
     def records(self, size: int) -> Iterator[list[Record]]:
-        """Yield all documents in order, `size` at a time."""
+        """Yield records of all documents in order, `size` at a time."""
         order = self._corpus.order
         times = self._corpus.id[order, 0].tolist()
         for start in range(0, len(times), size):
@@ -74,7 +75,7 @@ class Recorded:
             yield [_record(offset=place, timestamp=times[place]) for place in places]
 
     def featurize(self, records: Sequence[Record], batch_size: int) -> Iterator[FeaturizedBatch]:
-        """Yield the documents of these records, all in partition 0, so that the offset alone names a document."""
+        """Yield the documents of these records. All are in one partition, so the offset identifies the document."""
         for start in range(0, len(records), batch_size):
             batch = records[start : start + batch_size]
             yield FeaturizedBatch(batch, [self._chunk(batch)])
@@ -105,14 +106,14 @@ class Recorded:
 
 
 def sketched_rows(corpus: ColumnStore) -> NDArray[np.uint32]:
-    """For each row the one that has its sketch: a document with the tokens, or bytes, of an earlier one has none.
+    """Return for each row the row that has its sketch: copies of an earlier document are stored without one.
 
-    Raises WrongState if neither has it.
+    Raises WrongState if neither has a sketch.
     """
     _, group = np.unique(corpus.checksums[:, _TOKENS], axis=0, return_inverse=True)
     bare = np.diff(corpus.starts) == 0
     rows = first_of_each(group.astype(np.uint32), np.lexsort((corpus.rank, bare)))
-    if bare[rows].any():  # the same bytes, served with another charset, have other tokens
+    if bare[rows].any():  # Equal bytes with different charsets have different tokens.
         rows = np.where(bare[rows], find_copies(corpus).kept, rows)
     if bare[rows].any():
         raise WrongState(f"expected the sketch of every document or of its copy, {bare[rows].sum()} have none")

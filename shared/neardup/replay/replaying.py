@@ -1,10 +1,11 @@
-"""A replay: what was decided about the pages of a corpus, and what other settings decide about them.
+"""A replay: decisions about the pages of a corpus, as recorded and under other settings.
 
-From sketches, in the order of all pages; or from the pages themselves, as they were fed, for settings that change what
-is made of a page. Either way through the stages of the stream, in one process, in a directory that is thrown away.
+A replay uses either the recorded sketches in the order of all pages, or the original pages, for settings that change
+signatures. Both run through the stages of the stream in one process, in a temporary directory.
 
-What may differ though the settings do not: the corpus has the first verdict of a page, not its revision, and what was
-forgotten or expired is compared all the same. From pages all have one time, so that none is too old.
+Even with equal settings, some decisions may differ: the corpus has the first verdict on a page, not its revision, and
+documents that were forgotten or expired are compared nevertheless. A replay of pages gives all pages the same time, so
+none is too old.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,11 +29,11 @@ from neardup.stream.featurizer.stage import BatchFeaturizer
 from neardup.types import Page, PageRef
 
 BATCH: Final = 1000
-"""Pages that are taken at once."""
+"""Number of pages per batch."""
 
 
 class ReplayResult(NamedTuple):
-    """Both outcomes, by the number of a page, and the url and document of each."""
+    """Both outcomes by page number, and the URL and document of each page."""
 
     was: Outcome
     now: Outcome
@@ -42,10 +43,10 @@ class ReplayResult(NamedTuple):
 def replay_sketches(
     corpus: ColumnStore, settings: Settings, directory: Path, on_progress: Callable[[int], None] = lambda pages: None
 ) -> ReplayResult:
-    """Decide anew from the sketches of a corpus. Documents are numbered in the order of all pages.
+    """Replay from the sketches of a corpus. Documents are numbered in the order of all pages.
 
-    `taken` is called with the count of pages done. Raises SettingsError if sketches do not do, StateError if the corpus
-    cannot be used.
+    `on_progress` receives the number of pages done. Raises SettingsError if sketches do not suffice, StateError if the
+    corpus cannot be used.
     """
     require_replayable(corpus.manifest.signature_version, settings)
     was = recorded_outcome(corpus, corpus.rank, len(corpus))
@@ -62,9 +63,9 @@ def replay_pages(
     directory: Path,
     on_progress: Callable[[int], None] = lambda pages: None,
 ) -> ReplayResult:
-    """Decide anew from the pages, which must be those that were fed, in that order.
+    """Replay from the original pages, which must be the pages of the run in their order.
 
-    Raises WrongState if the corpus is not of an embedded run, InputError if these are not its pages.
+    Raises WrongState if the corpus is not of an embedded run, InputError if the pages differ.
     """
     if corpus.id[:, 1].any():
         raise WrongState(
@@ -118,7 +119,7 @@ def _records(pages: Iterator[Page]) -> Iterator[list[Record]]:
 
 
 def _check_urls(pages: Iterable[Page], urls: list[str]) -> Iterator[Page]:
-    """As many pages as there are urls, which must be theirs; a page of unknown url was skipped, and is told now."""
+    """Yield one page per URL and check that the URLs agree. The URL of a skipped page is filled in."""
     given = iter(pages)
     for number, url in enumerate(urls):
         page = next(given, None)

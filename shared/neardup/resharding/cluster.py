@@ -1,14 +1,14 @@
-"""Resharding of a deployment on Kafka, from its log alone: no worker's state directory is needed.
+"""Resharding of a deployment on Kafka from its log alone, without the state directories of workers.
 
-The old log is read from its start through the stages that read it before, into a scratch directory; their outputs were
-sent long ago and are dropped. What they then know becomes the seeds of the new topics. In this order, so that a crash
-leaves either the old generation or the new one, and the command can be repeated:
+The stages read the old log from its start into a scratch directory. Their outputs were sent long ago and are dropped.
+Their state becomes the seeds of the new topics. The order of steps guarantees that a crash leaves either the old or the
+new generation intact, and that the command can be repeated:
 
-1. nobody works on the old generation, nothing waits in it;
-2. the new topics are made, empty: what an interrupted try left there is deleted;
-3. seeds; then a second look: nothing was written meanwhile;
-4. the new featurizers are to go on where the old ones were;
-5. the old partitions end with a record that stops whoever reads on. From here on the new generation counts.
+1. Check that no worker is active on the old generation and that no record is pending.
+2. Create the new topics empty, deleting what an interrupted attempt left.
+3. Send the seeds, then check that nothing was written meanwhile.
+4. Set the offsets of the new featurizers to those of the old ones.
+5. End the old partitions with a record that stops late readers. From here on the new generation is valid.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ from neardup.stream.aggregator.stage import Aggregator
 from neardup.stream.shard.stage import Shard
 
 RESHARDED_SERVICES: Final = ("featurizer", "shard", "aggregator")
-"""Services that work on one generation; recluster reads settled documents, which stay where they are."""
+"""Services with state of one generation. The recluster service is not affected."""
 _AT_ONCE: Final = 16
-"""Seeds that are sent together."""
+"""Number of seeds that are sent together."""
 _SAVE_EVERY: Final = 50
-"""Batches of records after which a stage saves: what is unsaved is in memory."""
+"""Batches of records between two checkpoints of a stage, which bound its unsaved state in memory."""
 
 
 class ClusterResharding:
-    """One resharding. `told` hears of each step."""
+    """One resharding. `on_step` receives a line about each step."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class ClusterResharding:
         self._on_step = on_step
 
     async def check(self) -> ClusterView:
-        """Look at what is there and change nothing.
+        """Check the cluster without changing anything.
 
-        Raises TopicMismatch when it is not what the settings say, NotAtRest when something works on it, Retired when
-        all is done already.
+        Raises TopicMismatch when topics differ from the settings, NotAtRest when workers are active or records are
+        pending, Retired when the generation was already resharded.
         """
         view = await self._inspect()
         retired = await self._retired_partitions(view)
@@ -74,7 +74,7 @@ class ClusterResharding:
         return view
 
     async def run(self) -> None:
-        """All of it. Raises what `check` does, and LogError when the broker refuses something."""
+        """Perform all steps. Raises the errors of `check`, and LogError when the broker refuses a request."""
         view = await self.check()
         if not await self._retired_partitions(view):
             await self._seed(view)
@@ -89,7 +89,7 @@ class ClusterResharding:
         return await look(self._old.settings, names, groups)
 
     async def _retired_partitions(self, view: ClusterView) -> set[Partition]:
-        """Old partitions that have ended."""
+        """Return the old partitions that have ended."""
         found = set()
         for partition, (first, end) in _partitions(self._old, view).items():
             if end > first:
@@ -100,7 +100,7 @@ class ClusterResharding:
 
     async def _seed(self, view: ClusterView) -> None:
         owners, shards = self._old.settings.owners, self._old.plan.partitions
-        # All owners first: a document that waits at one of them is a reason to change nothing.
+        # Read all owners first: if a document is pending at one of them, nothing may be changed.
         for number in range(owners):
             owner = await self._replay("aggregator", number, view)
             assert isinstance(owner, Aggregator)
@@ -125,7 +125,7 @@ class ClusterResharding:
             shard.close()
 
     async def _replay(self, service: str, number: int, view: ClusterView) -> Stage:
-        """A stage in the scratch directory that has read its log to the end."""
+        """Return a stage in the scratch directory that has read its partition to the end."""
         partition = _partition(self._old, service, number)
         first, end = view.topics[partition.topic].bounds[partition]
         stage, batches = self._open_stage(service, number), 0
@@ -182,7 +182,7 @@ def _partition(deployment: Deployment, service: str, number: int) -> Partition:
 
 
 def _partitions(deployment: Deployment, view: ClusterView) -> dict[Partition, tuple[int, int]]:
-    """Bounds of every partition of probes and inbox. Raises TopicMismatch when they are not those of the settings."""
+    """Return the bounds of every partition of probes and inbox. Raises TopicMismatch when their number is wrong."""
     topics, found = deployment.topics, dict[Partition, tuple[int, int]]()
     for topic, count in ((topics.probes, deployment.plan.partitions), (topics.inbox, deployment.settings.owners)):
         there = view.topics.get(topic, TopicView(topic, {}))

@@ -1,12 +1,12 @@
 """Resharding: the same deployment with other slices of its tables, or with more or fewer owners.
 
-A fingerprint's place is a function of the plan and of the number of owners. So what shards and owners know is read from
-them as they are, cut anew, and becomes the first records, the *seeds*, of the next generation of `probes` and `inbox`.
-All other topics stay, and with them the names of documents: the pages that follow get the verdicts that they would
-have got.
+The location of a fingerprint is a function of the plan and the number of owners. The state of shards and owners is
+read, split for the new plan, and becomes the first records, the *seeds*, of the next generation of `probes` and
+`inbox`. All other topics remain, and with them the names of documents: later pages get the same verdicts as without
+resharding.
 
-What it needs: nobody works on the deployment, and no document waits for answers or evidence. This module knows what is
-moved where; `state_directory.py` does it in a state directory, `cluster.py` on Kafka.
+Resharding requires that no worker is active and that no document waits for answers or evidence. This module maps the
+state to seeds; `state_directory.py` applies it to a state directory and `cluster.py` to Kafka.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ from neardup.stream.shard.stage import Shard
 
 CHANGEABLE: Final = ("slice_bits", "band_slice_bits", "owners")
 _ENTRIES: Final = 10_000
-"""Of a directory that are gathered for an owner before they are sent."""
+"""Directory entries that are collected per owner before they are sent."""
 
 
 @dataclass(frozen=True)
 class Resharding:
-    """From one generation of a deployment to the next."""
+    """A transition from one generation of a deployment to the next."""
 
     old: Deployment
     new: Deployment
@@ -48,13 +48,13 @@ class Resharding:
         band_slice_bits: int | None = None,
         owners: int | None = None,
     ) -> "Resharding":
-        """From these settings. Without any wish, every table gets twice as many slices.
+        """Create a resharding of these settings. Without further arguments, every table gets twice as many slices.
 
-        Raises SettingsError when nothing would change or the tables cannot be cut so.
+        Raises SettingsError when nothing would change or the tables cannot be split that way.
         """
         old = Deployment(settings)
         if slice_bits is band_slice_bits is owners is None:
-            # The one table of the probabilistic search is not cut.
+            # The single table of the probabilistic search cannot be sliced.
             slice_bits = settings.slice_bits + (not old.plan.header_bits)
             band_slice_bits = settings.band_slice_bits + (old.plan.bands > 0)
         new = Deployment(
@@ -77,7 +77,7 @@ class Resharding:
         return Routing(self.new.plan)
 
     def changes(self) -> list[tuple[str, str, str]]:
-        """(variable, value before, value from now on) of every setting that must be changed for all workers."""
+        """Return (variable, old value, new value) of every setting that must change for all workers."""
         return [
             (variable_of(name), str(getattr(self.old.settings, name)), str(getattr(self.new.settings, name)))
             for name in (*CHANGEABLE, "generation")
@@ -85,7 +85,7 @@ class Resharding:
         ]
 
     def seeds_of_shard(self, partition: int, shard: Shard) -> Iterator[Output]:
-        """What an old shard partition holds, for the new ones that its keys fall into."""
+        """Yield the content of an old shard partition as seeds of the new ones."""
         place = Routing(self.old.plan).place_of(partition)
         for seed in shard.seeds():
             if place.table is None:
@@ -99,7 +99,7 @@ class Resharding:
                 yield Output(self.new.topics.probes, number, None, message)
 
     def seeds_of_owner(self, number: int, owner: Aggregator) -> Iterator[Output]:
-        """What an old owner knows, for the new ones. Raises NotAtRest when a document waits there."""
+        """Yield the content of an old owner as seeds of the new ones. Raises NotAtRest when a document is pending."""
         self.require_drained(number, owner)
         batches: dict[int, list[Entry]] = {}
         for fingerprint, entry in owner.seed_entries():
@@ -112,7 +112,7 @@ class Resharding:
 
     @staticmethod
     def require_drained(number: int, owner: Aggregator) -> None:
-        """Raise NotAtRest when a document waits for answers or evidence: it would never get them."""
+        """Raise NotAtRest when a document waits for answers or evidence, which would never arrive."""
         if owner.pending:
             raise NotAtRest(
                 f"expected no document to wait, got {owner.pending} at owner {number}: start shards and aggregators, "

@@ -1,8 +1,8 @@
-"""Resharding of a state directory: that of an embedded run, which has no log to write seeds to.
+"""Resharding of the state directory of an embedded run, which has no log for seeds.
 
-The stages of the next generation are fed the seeds at once, in directories of their own beside those of the old one.
-The file that says which generation counts is exchanged last: a crash before that leaves the state as it was, and the
-next try begins anew; one after it leaves directories that nobody reads.
+The stages of the next generation receive the seeds directly, in new directories next to the old ones. The file with the
+valid generation is replaced last: a crash before that leaves the state unchanged and the next attempt starts over; a
+crash after it leaves directories that are never read.
 """
 
 import shutil
@@ -25,9 +25,9 @@ from neardup.stream.shard.stage import Shard
 def plan_resharding(
     state: Path, settings: Settings, *, slice_bits: int | None = None, band_slice_bits: int | None = None
 ) -> Resharding:
-    """What is to be done to the state of an embedded run; changes nothing.
+    """Return the resharding of an embedded state without changing it.
 
-    Raises InputError when there is none, WrongState when it is not at rest or was made with other settings.
+    Raises InputError when there is no state, WrongState when a run is unfinished or had other settings.
     """
     progress = read_progress(state)
     if progress is None:
@@ -44,7 +44,7 @@ def plan_resharding(
 
 
 def reshard_state(state: Path, resharding: Resharding, *, on_step: Callable[[str], None] = lambda line: None) -> None:
-    """Do it. `told` hears of each step. Raises StateError."""
+    """Apply a resharding. `on_step` receives a line about each step. Raises StateError."""
     progress = read_progress(state)
     assert progress is not None, "there was one when the resharding was planned"
     _remove(state, resharding.new)
@@ -70,7 +70,7 @@ def _reshard_owner(state: Path, resharding: Resharding) -> None:
 
 
 def _reshard_table(state: Path, resharding: Resharding, table: int | None) -> int:
-    """All slices of one table, or of the buckets; the keys that it held."""
+    """Reshard all slices of one table, or of the buckets. Return the number of keys."""
     places = Routing(resharding.new.plan).partitions_of_table(table)
     held = 0
 
@@ -90,7 +90,7 @@ def _reshard_table(state: Path, resharding: Resharding, table: int | None) -> in
 def _feed(
     state: Path, deployment: Deployment, service: str, partitions: Iterable[int], seeds: Iterator[Output]
 ) -> None:
-    """Stages of these partitions take their seeds, and save."""
+    """Create stages of these partitions, process the seeds and save."""
     stages = {number: _open_stage(state, deployment, service, number) for number in partitions}
     offsets = dict.fromkeys(stages, 0)
     for seed in seeds:
@@ -121,7 +121,7 @@ def _open_stage(state: Path, deployment: Deployment, service: str, number: int) 
 
 
 def _remove(state: Path, deployment: Deployment) -> None:
-    """The directories of a generation that nobody reads."""
+    """Remove the directories of a generation that is not in use."""
     for topic in (deployment.topics.probes, deployment.topics.inbox):
         for directory in state.glob(f"{topic}-*"):
             shutil.rmtree(directory)
