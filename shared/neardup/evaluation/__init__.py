@@ -1,4 +1,4 @@
-"""How good the verdicts are: labelled pairs of pages against what we, and each method alone, say of them.
+"""Evaluation of verdicts: labelled pairs of pages against the predictions of the product and of each single method.
 
-pairs → measures → predictions → confusion, with intervals; thresholds by cross-validation; charts.
+pairs → measures → predictions → confusion with intervals; thresholds by cross-validation; charts.
 """

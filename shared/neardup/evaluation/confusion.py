@@ -1,6 +1,6 @@
-"""Right and wrong, counted: precision, recall and F1 of predictions, with intervals by bootstrap.
+"""Precision, recall and F1 of predictions, with bootstrap intervals.
 
-Predictions are a row of booleans, or several rows: repetitions of one method, whose figures are averaged.
+Predictions are a row of booleans, or several rows: repetitions of one method, whose values are averaged.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A share between 0 and 1 and its interval. NaN where there is nothing to take a share of."""
+    """A share between 0 and 1 with its interval. NaN if the denominator is zero."""
 
     value: float
     low: float
     high: float
 
     def as_dict(self) -> dict[str, float | None]:
-        """For JSON, which has no NaN."""
+        """Return values for JSON, with None for NaN."""
         return {name: None if np.isnan(x) else round(x, 4) for name, x in zip(self.__slots__, self._all(), strict=True)}
 
     def _all(self) -> tuple[float, float, float]:
@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """How good predictions are. Counts are averages where there are repetitions."""
+    """Quality of predictions. Counts are averages if there are repetitions."""
 
     pairs: int
     duplicates: int
@@ -42,7 +42,7 @@ class Quality:
     f1: Figure
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         counts = {name: getattr(self, name) for name in ("pairs", "duplicates", "found", "false_alarms")}
         return counts | {name: getattr(self, name).as_dict() for name in ("precision", "recall", "f1")}
 
@@ -50,7 +50,7 @@ class Quality:
 def figures(
     found: NDArray[np.float64], called: NDArray[np.float64], duplicates: NDArray[np.float64] | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Precision, recall and F1 from counts: true positives, all that were called duplicates, all that are."""
+    """Return precision, recall and F1 from the counts of true positives, of predicted duplicates and of duplicates."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return found / called, found / duplicates, 2 * found / (called + duplicates)
 
@@ -63,7 +63,9 @@ def quality(
     seed: int = 0,
     resampled: int = RESAMPLED,
 ) -> Quality:
-    """The figures of predictions. Groups of pairs that share pages are drawn together: they are not independent."""
+    """Return the quality of predictions. Groups of pairs that share pages are resampled together, as they are
+    dependent.
+    """
     rows = np.atleast_2d(predicted)
     assert rows.shape[1] == label.size == group.size
     hits = (rows & label).sum(axis=1).astype(float)
@@ -86,7 +88,7 @@ def quality(
 
 
 def _drawn(group: NDArray[np.int64], times: int, seed: int) -> NDArray[np.float64]:
-    """How often each pair is in each resample: groups drawn with replacement."""
+    """Return how often each pair is in each resample, drawing groups with replacement."""
     names, place = np.unique(group, return_inverse=True)
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(names.size, np.full(names.size, 1 / names.size), size=times)
@@ -95,7 +97,7 @@ def _drawn(group: NDArray[np.int64], times: int, seed: int) -> NDArray[np.float6
 
 
 def _figure(values: NDArray[np.float64], resampled: NDArray[np.float64]) -> Figure:
-    # A resample without any positive has no figure; it says nothing of how far the figure may be off.
+    # A resample without positives has no value and is left out of the interval.
     known = ~np.isnan(resampled)
     means = np.nansum(resampled, axis=1)[known.any(axis=1)] / known.sum(axis=1)[known.any(axis=1)]
     if not means.size or np.isnan(values).all():

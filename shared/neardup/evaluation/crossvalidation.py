@@ -1,6 +1,6 @@
-"""Cross-validation: what is chosen on some pairs is tried on others, never on the same.
+"""Cross-validation: a choice made on some pairs is evaluated on other pairs.
 
-Pairs that share a page stay in one fold. Folds are dealt out anew in every repetition, seeded.
+Pairs that share a page stay in one fold. Folds are assigned again in every repetition, with a fixed seed.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ REPETITIONS: Final = 10
 
 
 def can_fold(label: NDArray[np.bool_], group: NDArray[np.int64], count: int = FOLDS) -> bool:
-    """Whether there are enough pairs of either kind for cross-validation."""
+    """Return whether there are enough pairs of either kind for cross-validation."""
     _, _, positive = _groups(label, group)
     return bool(min(positive.sum(), (~positive).sum()) >= count)
 
@@ -30,16 +30,16 @@ def folds(
     repetitions: int = REPETITIONS,
     seed: int = 0,
 ) -> Iterator[NDArray[np.int64]]:
-    """For each repetition the fold of every pair, with duplicates and others spread evenly.
+    """Yield for each repetition the fold of every pair, with duplicates and other pairs spread evenly.
 
-    Raises InvalidPair if there are fewer groups with duplicates, or without, than folds: some fold would go without.
+    Raises InvalidPair if there are fewer groups of either kind than folds.
     """
     names, place, positive = _groups(label, group)
     for kind, some in (("near-duplicates", positive), ("other pairs", ~positive)):
         if some.sum() < count:
             raise InvalidPair(
                 f"expected at least {count} groups of {kind} that share no page, for {count} folds, got {some.sum()}; "
-                "without cross-validation no figure would be honest"
+                "label more pairs to get unbiased results"
             )
     rng = np.random.default_rng(seed)
     for _ in range(repetitions):
@@ -53,11 +53,11 @@ def folds(
 
 
 def choose_best(label: NDArray[np.bool_], predicted: NDArray[np.bool_], least_precision: float = 0.0) -> int:
-    """The row of predictions with the best F1 among those precise enough; the first of equals.
+    """Return the first row of predictions with the best F1 among those that are precise enough.
 
-    If none is precise enough: the most precise.
+    If none is precise enough, return the most precise row.
     """
-    rows = predicted.astype(np.float32)  # a product of floats is quick, one of booleans is not
+    rows = predicted.astype(np.float32)  # a matrix product of floats is much faster than one of booleans
     hits, called = (rows @ label.astype(np.float32)).astype(float), rows.sum(axis=1).astype(float)
     precision, _, f1 = (np.nan_to_num(each) for each in figures(hits, called, float(label.sum())))
     enough = precision >= least_precision
@@ -73,9 +73,10 @@ def out_of_fold(
     repetitions: int = REPETITIONS,
     seed: int = 0,
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """For predictions of many variants, a row each: those of the variant chosen on the other folds, and which it was.
+    """Return for each repetition the predictions of the variants chosen on the other folds, and these choices.
 
-    A row a repetition of the first; of the second, a row a repetition and a column a fold. Raises InvalidPair.
+    `predicted` has one row per variant. The first result has one row per repetition, the second one row per repetition
+    and one column per fold. Raises InvalidPair.
     """
     honest, chosen = [], []
     for fold in folds(label, group, repetitions=repetitions, seed=seed):
@@ -94,7 +95,7 @@ def out_of_fold(
 def _groups(
     label: NDArray[np.bool_], group: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """The groups, the place of each pair's among them, and which of them have a duplicate."""
+    """Return the groups, the index of each pair's group, and whether each group has a duplicate."""
     names, place = np.unique(group, return_inverse=True)
     positive = np.zeros(names.size, bool)
     np.logical_or.at(positive, place, label)

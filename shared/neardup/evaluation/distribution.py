@@ -1,7 +1,8 @@
-"""How fingerprints are spread: neighbours and buckets (Manku 2007 §4.2, figure 2), weights (Sood 2011 §4.2, figure 1).
+"""Distribution of fingerprints: neighbours and buckets (Manku 2007 §4.2, figure 2), weights (Sood 2011 §4.2, figure 1).
 
-Simhash puts similar pages together, so that neighbours in sorted order agree in more bits than random ones would, and
-some places are crowded: a spike is many pages with one fingerprint, and is named where its text says what it is.
+Simhash gives similar pages similar fingerprints. Neighbours in sorted order therefore agree in more bits than random
+ones, and some buckets are crowded. A spike is a fingerprint of many pages; it is named if its text identifies the kind
+of page.
 """
 
 from collections import Counter
@@ -19,15 +20,17 @@ from neardup.signatures.signature import Signatures
 from neardup.types import Page
 
 BUCKET_BITS: Final = 7
-"""128 buckets, as in the figure."""
+"""Bits that select one of 128 buckets, as in the figure."""
 REACH: Final = 4.0
 STEPS: Final = 80
-"""Weights, in root mean squares of a page's 64, are counted from -4 to 4 in steps of a tenth."""
+"""Number of steps in which weights from -4 to 4 are counted, in units of the root mean square of a page's 64
+weights.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """What was found. Counts are by place: the leading 1 counted from the right, buckets and weights from the left."""
+    """Counts by position: of leading 1 bits from the right, of buckets and weights from the left."""
 
     pages: int
     skipped: dict[str, int]
@@ -40,12 +43,12 @@ class Distribution:
     spikes: list[Spike]
 
     def shares(self) -> list[tuple[int, float, float]]:
-        """(position of the leading 1, its share of neighbours, its share if fingerprints were random)."""
+        """Return (position of the leading 1, its share of neighbours, its share for random fingerprints)."""
         own, random = (each / max(each.sum(), 1) for each in (self.leading, self.random_leading))
         return list(zip(range(BITS), own.tolist(), random.tolist(), strict=True))
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         arrays = {name: getattr(self, name).tolist() for name in
                   ("leading", "random_leading", "buckets", "weights", "changes")}  # fmt: skip
         counts = {"pages": self.pages, "skipped": self.skipped, "distinct": self.distinct}
@@ -54,7 +57,7 @@ class Distribution:
 
 @dataclass(slots=True)
 class DistributionCounter:
-    """What is gathered page by page; about 200 bytes for each different fingerprint."""
+    """Counters that are updated page by page, about 200 bytes per distinct fingerprint."""
 
     counts: Counter[int] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -71,7 +74,7 @@ class DistributionCounter:
             return
         value = signature.fingerprint.value
         self.counts[value] += 1
-        if self.counts[value] == 2:  # most fingerprints come once, and need no name
+        if self.counts[value] == 2:  # Most fingerprints occur once and need no name.
             _, tokens = signatures.text_and_tokens(page)
             self._names[value] = page.url, name_of(tokens.words())
         weights = scaled(signature.fingerprint.weights[None, :].astype(float))[0]
@@ -81,11 +84,11 @@ class DistributionCounter:
         self._last = weights
 
     def add_fingerprints(self, fingerprints: NDArray[np.uint64]) -> None:
-        """Count pages of which no more is known."""
+        """Count pages of which only fingerprints are available."""
         self.counts.update(fingerprints.tolist())
 
     def distribution(self, *, spikes: int = 10, seed: int = 0) -> Distribution:
-        """All of it; `spikes` is how many to name."""
+        """Return all counts. `spikes` is the number of spikes to list."""
         keys = np.array(sorted(self.counts), np.uint64)
         counts = np.array([self.counts[key] for key in keys.tolist()], np.int64)
         random = np.unique(np.random.default_rng(seed).integers(0, 2**BITS, keys.size, dtype=np.uint64))
@@ -106,7 +109,7 @@ class DistributionCounter:
 
 
 def leading_ones(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """For sorted keys without repeats: how often the leading 1 of the XOR of two neighbours is at each position."""
+    """Count the positions of the leading 1 in the XOR of neighbours, for sorted keys without repeats."""
     counts = np.zeros(BITS, np.int64)
     if keys.size > 1:
         count_positions(keys, 0, keys.size, counts)

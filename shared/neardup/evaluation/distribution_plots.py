@@ -1,11 +1,11 @@
-"""Charts of how fingerprints are spread, after figure 2 of Manku 2007 and figure 1 of Sood 2011."""
+"""Charts of the distribution of fingerprints, after figure 2 of Manku 2007 and figure 1 of Sood 2011."""
 
 from neardup.evaluation.distribution import BUCKET_BITS, REACH, STEPS, Distribution
 from neardup.evaluation.svg_chart import Series, svg_of
 
 
 def plots(found: Distribution) -> dict[str, str]:
-    """File name → SVG. Weights are drawn where they are known."""
+    """Return SVG by file name. Weights are drawn only if they are available."""
     drawn = {"leading.svg": _leading(found), "buckets.svg": _buckets(found)}
     if found.weights.any():
         drawn["weights.svg"] = _weights(found)

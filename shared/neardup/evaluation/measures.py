@@ -1,4 +1,4 @@
-"""What every method measures on labelled pairs, as columns: one row a pair."""
+"""Measurements of every method on labelled pairs, as columns with one row per pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from neardup.text.languages import language_of
 from neardup.types import Page
 
 UNKNOWN: Final = -1.0
-"""An estimate where a page was skipped or too little of it was sampled: below every threshold."""
+"""Estimate for a skipped page or a too small sample, below every threshold."""
 FAR: Final = 65
-"""The distance from a page without a fingerprint: beyond every k."""
+"""Distance from a page without a fingerprint, beyond every k."""
 NO_LANGUAGE: Final = "unknown"
 MIXED: Final = "mixed"
 UNKNOWN_HOST: Final = "unknown"
@@ -29,7 +29,7 @@ _HOSTS: Final = {None: UNKNOWN_HOST, True: "same", False: "cross"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Columns. Containment is the larger of the two ways, because either page may come later."""
+    """Columns of measurements. Containment is the larger of both directions, because either page may come later."""
 
     label: NDArray[np.bool_]
     group: NDArray[np.int64]
@@ -37,27 +37,27 @@ class Measures:
     host: NDArray[np.str_]
     language: NDArray[np.str_]
     tokens: NDArray[np.int64]
-    """Of the shorter page."""
+    """Tokens of the shorter page."""
     same: NDArray[np.bool_]
-    """Checksums agree on some level. False where a page was skipped: it gets no verdict."""
+    """Whether checksums agree on some level. False if a page was skipped, because it gets no verdict."""
     hamming: NDArray[np.int64]
     exact: NDArray[np.float64]
     exact_containment: NDArray[np.float64]
     sketch: NDArray[np.float64]
     sketch_containment: NDArray[np.float64]
     agreeing: NDArray[np.bool_]
-    """Which of the m kept bytes of the MIPs vectors agree: a row of m a pair."""
+    """Agreement of the m kept bytes of the MIPs vectors, a row of m per pair."""
     groups: NDArray[np.int64]
     supers: NDArray[np.int64]
     spots: NDArray[np.float64]
     sketch_bytes: float
-    """Of a page that has a sketch, on average."""
+    """Mean size of the sketches."""
 
     def __len__(self) -> int:
         return self.label.size
 
     def shared_bands(self, bands: BandFilter) -> NDArray[np.int64]:
-        """In how many bands each pair agrees, for any cut of the m values into bands."""
+        """Count the bands on which each pair agrees, for any division of the m values into bands."""
         assert bands.k * bands.s <= self.agreeing.shape[1]
         cut = self.agreeing[:, : bands.k * bands.s].reshape(len(self), bands.k, bands.s)
         shared: NDArray[np.int64] = cut.all(axis=2).sum(axis=1)
@@ -74,7 +74,7 @@ class _Side:
 
 
 def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
-    """All columns. The signatures must be made with everything. Raises OverLimit, if the limits say so."""
+    """Measure all pairs. The signatures must be complete (`everything`). Raises OverLimit, if the limits say so."""
     rows = [(_side(signatures, pair.a), _side(signatures, pair.b)) for pair in pairs]
     m = signatures.choices.m
     count = len(pairs)
@@ -96,7 +96,7 @@ def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
         agreeing[row] = one.mips & KEPT == two.mips & KEPT
         groups[row] = (one.filter == two.filter).sum()
         supers[row] = np.intersect1d(one.supers, two.supers).size
-        if one.spots.size and two.spots.size:  # two pages without stop words are not alike for that
+        if one.spots.size and two.spots.size:  # Two pages without stop words have no spots to compare.
             spots[row] = spot_resemblance(one.spots, two.spots)
     sizes = [side.packed.nbytes for row in rows for side in row if side.packed is not None]
     return Measures(

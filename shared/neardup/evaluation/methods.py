@@ -1,4 +1,4 @@
-"""The methods that are compared, and the verdict: each a table of predictions, a row for every threshold."""
+"""Predictions of the verdict and of each single method, with one row per threshold."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,14 +13,14 @@ from neardup.signatures.bands import BandFilter
 from neardup.signatures.signature import NO_BANDS, SignatureOptions
 
 MOST_BITS: Final = 32
-"""Random fingerprints differ in half of 64 bits: larger k is nobody's."""
+"""Maximum k: random fingerprints differ in half of the 64 bits."""
 VERDICT: Final = "verdict, threshold by folds"
 _SHARES: Final = np.round(np.arange(0.02, 1.001, 0.02), 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to tell near-duplicates. `thresholds` names the rows of `predicted`."""
+    """A way to recognise near-duplicates. `thresholds` has the threshold of each row of `predicted`."""
 
     name: str
     threshold: str
@@ -30,33 +30,38 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the tables of a deployment find: k bits, and bands if there are any."""
+    """Candidates that the tables of a deployment find: fingerprints within k bits, and shared bands if there are
+    any.
+    """
 
     k: int
     bands: BandFilter | None
 
     @classmethod
     def of(cls, settings: Settings) -> "Search":
-        """Those of a deployment; the probabilistic search counts as what it comes near to, the exact one."""
+        """Return the search of a deployment. The probabilistic search is treated like the exact one that it
+        approximates.
+        """
         return cls(settings.hamming, None if settings.bands == NO_BANDS else SignatureOptions.of(settings).bands)
 
 
 def found_by_search(measures: Measures, search: Search) -> NDArray[np.bool_]:
-    """Which pairs a table finds: fingerprints within k bits, the same one included, or a shared band."""
+    """Return for each pair whether a table finds it: fingerprints within k bits, or a shared band."""
     near = measures.hamming <= search.k
     return near if search.bands is None else near | (measures.shared_bands(search.bands) > 0)
 
 
 def accepted_by_rule(measures: Measures, thresholds: Thresholds) -> NDArray[np.bool_]:
-    """Which pairs the decision rule calls duplicates, in one order or the other; see `decision.decide`."""
+    """Return for each pair whether the decision rule accepts it in either order; see `matching.rule.decide`."""
     near = measures.sketch >= thresholds.resemblance
     return measures.same | near | (measures.sketch_containment >= thresholds.containment)
 
 
 def methods(measures: Measures, settings: Settings) -> list[Method]:
-    """The verdict at every threshold of resemblance, and every method alone: all pairs compared, no table asked.
+    """Return the verdict at every threshold of resemblance, and each method on all pairs without a search.
 
-    The methods of two measures are what a second sketch, of running text, or both ways of containment could bring.
+    Methods that combine two measures show the possible gain of a second sketch of running text, or of both directions
+    of containment.
     """
     choices = SignatureOptions.of(settings)
 
@@ -66,7 +71,7 @@ def methods(measures: Measures, settings: Settings) -> list[Method]:
     bits = np.arange(MOST_BITS + 1)
     bands = choices.bands
     exact, spots = measures.exact, measures.spots
-    running = np.where(spots == UNKNOWN, exact, spots)  # a page without stop words has no running text of its own
+    running = np.where(spots == UNKNOWN, exact, spots)  # A page without stop words has no running text.
     is_found, contained = found_by_search(measures, Search.of(settings)), settings.contained
     verdicts = np.array(
         [is_found & accepted_by_rule(measures, Thresholds(level, contained)) for level in _SHARES.tolist()]

@@ -1,7 +1,7 @@
-"""Labelled pairs of pages, as JSON lines: `{"label", "a", "b"}`, optional `id`, `url_a` and `url_b`.
+"""Labelled pairs of pages as JSON lines: `{"label", "a", "b"}`, with optional `id`, `url_a` and `url_b`.
 
-A side is a string or an object with `html` or `text` and an optional `url`. A string is text, unless it begins with a
-tag: then it is HTML. A pair whose label is null is not labelled yet, and passed over.
+A side is a string or an object with `html` or `text` and an optional `url`. A string that starts with a tag is HTML,
+any other string is text. A pair whose label is null is skipped.
 """
 
 import gzip
@@ -25,9 +25,9 @@ _COMPRESSED: Final = ".gz"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two pages and whether people call them near-duplicates. `same_host` is None unless both have a url.
+    """Two pages, and whether people consider them near-duplicates. `same_host` is None unless both have a URL.
 
-    `source` is the file that the pair came from: quality is told for each apart, too.
+    `source` is the name of the file, for results per file.
     """
 
     id: str
@@ -39,12 +39,12 @@ class Pair:
 
 
 def looks_like_markup(text: str) -> bool:
-    """Whether a string begins with a tag. Text that only speaks of tags later on stays text."""
+    """Return whether a string starts with a tag. Tags later in the string do not count."""
     return _MARKUP.match(text) is not None
 
 
 def read_pairs(paths: Sequence[Path]) -> list[Pair]:
-    """All pairs, in order. Raises InvalidPair with file and line, or when there is none."""
+    """Read all pairs in order. Raises InvalidPair with file and line, or if there are none."""
     pairs = [pair for path in paths for pair in _pairs_in(path)]
     if not pairs:
         raise InvalidPair(f"{', '.join(map(str, paths))}: expected at least one labelled pair, got none")
@@ -85,7 +85,7 @@ def _fields_of(line: bytes) -> dict[str, object]:
 
 def _pair(fields: dict[str, object], source: str, number: int) -> Pair:
     label = fields.get("label")
-    if label not in (0, 1):  # True and False are 1 and 0
+    if label not in (0, 1):  # True and False equal 1 and 0.
         raise InvalidPair(f"label: expected 0, 1, false or true, got {label!r}")
     name = str(fields.get("id", number))
     a, b = (_side(fields, side, f"{source}#{name}/{side}") for side in "ab")
@@ -108,14 +108,14 @@ def _side(fields: dict[str, object], side: str, unnamed: str) -> tuple[Page, str
 
 def _same_host(a: str | None, b: str | None) -> bool | None:
     hosts = [None if url is None else host_of(url) for url in (a, b)]
-    # Without a url, or with one that cannot be read, which host it is is anyone's guess.
+    # The host is unknown without a URL or with an invalid one.
     return None if None in hosts else hosts[0] == hosts[1]
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[int]:
-    """A number for each pair, the same for pairs that share a page, or are linked by pairs that do.
+    """Return a group number per pair. Pairs that share a page, directly or through other pairs, have the same number.
 
-    What is fitted on one of them must not be tested on another: it would have seen the page.
+    A method that was fitted on one pair of a group must not be tested on another, because it has seen the page.
     """
     first: dict[bytes, int] = {}
     leader = list(range(len(pairs)))

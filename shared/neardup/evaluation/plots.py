@@ -9,11 +9,11 @@ from neardup.evaluation.svg_chart import Series, svg_of
 from neardup.signatures.bands import BandFilter
 
 _STEPS = 20
-"""Places along the axis of resemblance."""
+"""Number of steps on the axis of resemblance."""
 
 
 def plots(found: Evaluation) -> dict[str, str]:
-    """File name → SVG."""
+    """Return SVG by file name."""
     simhash = next(each for each in found.alone if each.name == "simhash")
     drawn = {"simhash.svg": _over_k(simhash.curve), "hamming.svg": _against_hamming(found.measures)}
     if found.search.bands is not None:
@@ -22,7 +22,7 @@ def plots(found: Evaluation) -> dict[str, str]:
 
 
 def _over_k(curve: list[Point]) -> str:
-    """Manku 2007, figure 1."""
+    """Draw precision and recall by k (Manku 2007, figure 1)."""
     precision = [(each.threshold, each.precision) for each in curve if not np.isnan(each.precision)]
     recall = [(each.threshold, each.recall) for each in curve]
     return svg_of(
@@ -32,7 +32,7 @@ def _over_k(curve: list[Point]) -> str:
 
 
 def _against_hamming(measures: Measures) -> str:
-    """Sood 2011, figure 6(b), with resemblance for cosine."""
+    """Draw resemblance by Hamming distance (Sood 2011, figure 6(b), with resemblance instead of cosine)."""
     known = measures.hamming < FAR
     apart, exact = measures.hamming[known], measures.exact[known]
     pairs = list(zip(apart.astype(float).tolist(), exact.tolist(), strict=True))
@@ -44,7 +44,7 @@ def _against_hamming(measures: Measures) -> str:
 
 
 def _s_curve(measures: Measures, bands: BandFilter) -> str:
-    """What the bands promise (lecture V.5.4) and which pairs shared one."""
+    """Draw the expected acceptance of the bands (lecture V.5.4) and the measured one."""
     places = (np.arange(_STEPS + 1) / _STEPS).tolist()
     promised = [(place, bands.acceptance(place)) for place in places]
     return svg_of(
@@ -57,6 +57,6 @@ def _s_curve(measures: Measures, bands: BandFilter) -> str:
 
 
 def hits_by_resemblance(exact: NDArray[np.float64], hit: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """The share of hits among pairs of about one resemblance, at the mean of those."""
+    """Return the share of hits per step of resemblance, at the mean resemblance of the step."""
     step = np.minimum((exact * _STEPS).astype(int), _STEPS - 1)
     return [(float(exact[step == each].mean()), float(hit[step == each].mean())) for each in np.unique(step)]

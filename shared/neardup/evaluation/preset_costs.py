@@ -1,4 +1,4 @@
-"""What each preset costs, next to what it finds: on labelled pairs, and over a made crawl whose truth is known."""
+"""Cost and quality of each preset, on labelled pairs and on a generated crawl with known truth."""
 
 import time
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from neardup.sample.crawl import Sampled
 from neardup.settings import PRESETS, Settings
 
 _FIRST: Final = 300
-"""Pages that are fed before the clock starts: processes are started and kernels loaded."""
+"""Pages before the measurement, during which processes start and kernels load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetCost:
-    """Probes, bytes and time a page, the quality on pairs, and precision and recall over the crawl."""
+    """Probes, bytes and speed per page, the quality on pairs, and precision and recall on the crawl."""
 
     preset: str
     probes: int
@@ -30,12 +30,12 @@ class PresetCost:
     crawl_recall: float | None
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         return asdict(self) | {"pairs": self.pairs.as_dict()}
 
 
 def preset_costs(pairs: Sequence[Pair], crawl: Sequence[Sampled], *, seed: int = 0) -> list[PresetCost]:
-    """Every preset, the cheapest first. Pages a second are those of the embedded run, on this machine, at this moment.
+    """Measure every preset, the cheapest first. The speed is that of an embedded run on this machine.
 
     Raises SettingsError or OverLimit.
     """

@@ -1,7 +1,7 @@
-"""How much of what the exact search finds the probabilistic one finds, on the weights of real pages (Sood 2011 §8.2).
+"""Recall of the probabilistic search against the exact search, on weights of real pages (Sood 2011 §8.2).
 
-The flip model is fitted to labelled near-duplicates, and tried on others: pairs that share a page stay together.
-Either page of a pair asks for the other.
+The flip model is fitted to labelled near-duplicates and tested on others. Pairs that share a page stay together. Both
+pages of a pair serve as the query.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,15 @@ from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
 
 TARGET_RECALL: Final = 0.95
-"""The recall that is asked for when flips are counted."""
+"""Recall at which flips are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PsmRecall:
-    """Of near-duplicates within k bits, the share that so many flips of the header find, by either model.
+    """The share of near-duplicates within k bits that the flips of the settings find, with a fitted and a simulated
+    model.
 
-    `fitted_flips` and `simulated_flips` are how many find 95% of them.
+    `fitted_flips` and `simulated_flips` are the numbers of flips that find 95% of the pairs.
     """
 
     k: int
@@ -39,13 +40,13 @@ class PsmRecall:
     simulated_flips: int
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """The weights of both pages of some pairs, rows of 64, in the order in which tables count bits."""
+    """Weights of both pages of some pairs in rows of 64, in the bit order of the tables."""
 
     a: NDArray[np.float64]
     b: NDArray[np.float64]
@@ -53,17 +54,17 @@ class _Weights:
 
     @property
     def distance(self) -> NDArray[np.int64]:
-        """In how many bits the two fingerprints differ."""
+        """Number of bits in which the two fingerprints differ."""
         differing: NDArray[np.int64] = ((self.a >= 0) != (self.b >= 0)).sum(axis=1)
         return differing
 
     def select(self, chosen: NDArray[np.bool_]) -> "_Weights":
-        """Some of the pairs."""
+        """Return the selected pairs."""
         return _Weights(self.a[chosen], self.b[chosen], self.group[chosen])
 
 
 def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, seed: int = 0) -> list[PsmRecall]:
-    """For each k with enough pairs. Raises InvalidPair when there is none, OverLimit if the limits say so."""
+    """Measure each k with enough pairs. Raises InvalidPair if there is none, OverLimit if the limits say so."""
     weights = _weights_of(pairs, settings)
     found = []
     for k in ks:
@@ -102,7 +103,7 @@ def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
 
 
 def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray[np.int64]:
-    """Flips until each page of a pair finds the other: first all of `a` asking, then all of `b`."""
+    """Return the number of flips until each page finds the other, with all of `a` as queries, then all of `b`."""
     differences = _words(pairs.a) ^ _words(pairs.b)
     sides = (model.levels_of(side) for side in (pairs.a, pairs.b))
     return np.concatenate([model.attempts(differences, levels, header=header, k=k) for levels in sides])
@@ -113,7 +114,9 @@ def _flips_needed(attempts: NDArray[np.int64]) -> int:
 
 
 def _words(weights: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Fingerprints: a bit is set where the weight is not negative, the first column in the most significant one."""
+    """Return fingerprints. A bit is set if its weight is not negative, and the first column is the most significant
+    bit.
+    """
     packed = np.packbits(weights >= 0, axis=1)
     return packed.view(">u8").astype(np.uint64).ravel()
 

@@ -1,7 +1,7 @@
-"""An evaluation: the verdict with the settings as they are, the rule without tables, and every method alone.
+"""An evaluation: the verdict with the present settings, the rule without tables, and every single method.
 
-Settings are given, so all pairs may test them. The threshold of a method alone is chosen, so that its figures are
-out-of-fold: see `crossvalidation`.
+The settings are fixed, so all pairs can test them. The threshold of a single method is chosen on pairs, so its results
+are out-of-fold: see `crossvalidation`.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from neardup.signatures.signature import SignatureOptions, Signatures
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the settings cost: lookups a page, and bytes a page in tables and sketch."""
+    """Cost of the settings: lookups per page, and bytes per page in tables and sketch."""
 
     tables: int
     bands: int
@@ -32,7 +32,7 @@ class Cost:
 
     @property
     def probes(self) -> int:
-        """Tables that are asked about a page."""
+        """Number of tables that are searched per page."""
         return self.tables + self.bands
 
     @property
@@ -42,28 +42,28 @@ class Cost:
 
     @classmethod
     def of(cls, settings: Settings, sketch_bytes: float) -> "Cost":
-        """The cost of a deployment."""
+        """Return the cost of a deployment."""
         plan = plan_of(settings)
         return cls(len(plan.tables), plan.bands, sketch_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class StratifiedQuality:
-    """How good one thing is: over all pairs and over each stratum."""
+    """Quality over all pairs and over each stratum."""
 
     name: str
     total: Quality
     strata: dict[str, Quality]
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         parts = {name: each.as_dict() for name, each in self.strata.items()}
         return {"name": self.name, **self.total.as_dict(), "strata": parts}
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A method at one threshold, on all pairs: a curve to look at, not a figure to choose by."""
+    """A method at one threshold on all pairs. The curve is for inspection, not for choosing a threshold."""
 
     threshold: float
     precision: float
@@ -73,9 +73,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class MethodQuality:
-    """A method alone: its curve, the thresholds that folds chose (least, median, most), and the out-of-fold quality.
+    """A single method: its curve, the thresholds chosen by folds (minimum, median, maximum), and the out-of-fold
+    quality.
 
-    The latter two are None when there are too few pairs for cross-validation.
+    The latter two are None if there are too few pairs for cross-validation.
     """
 
     name: str
@@ -85,7 +86,7 @@ class MethodQuality:
     judged: StratifiedQuality | None
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         curve = [{name: _plain(getattr(each, name)) for name in each.__slots__} for each in self.curve]
         judged = {"name": self.name} if self.judged is None else self.judged.as_dict()
         return {"threshold": self.threshold, "chosen": self.chosen, **judged, "curve": curve}
@@ -93,7 +94,7 @@ class MethodQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """All of it. `not_found` and `refused` are near-duplicates that no table finds, and that the rule turns down."""
+    """All results. `not_found` counts near-duplicates that no table finds, `refused` those that the rule rejects."""
 
     pairs: int
     duplicates: int
@@ -110,7 +111,7 @@ class Evaluation:
     measures: Measures
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return values for JSON."""
         counts = {name: getattr(self, name) for name in ("pairs", "duplicates", "groups", "not_found", "refused")}
         cost = {"probes": self.cost.probes, "bytes_per_page": round(self.cost.bytes_per_page, 1)}
         given = {name: getattr(self, name).as_dict() for name in ("verdict", "rule", "candidates")}
@@ -119,7 +120,7 @@ class Evaluation:
 
 
 def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Evaluation:
-    """Evaluate the settings, and the methods alone. Same pairs, settings and seed: same figures.
+    """Evaluate the settings and the single methods. Equal pairs, settings and seed give equal results.
 
     Raises SettingsError or OverLimit.
     """
@@ -160,14 +161,14 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 
 
 def settings_quality(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> tuple[Quality, float]:
-    """Of the verdict alone, and the bytes of a sketch on average. Raises SettingsError or OverLimit."""
+    """Return the quality of the verdict and the mean size of a sketch. Raises SettingsError or OverLimit."""
     measures = measure(pairs, Signatures(SignatureOptions.of(settings)))
     predicted = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
     return quality(measures.label, predicted, measures.group, seed=seed), measures.sketch_bytes
 
 
 def curve_of(measures: Measures, method: Method) -> list[Point]:
-    """Precision, recall and F1 at every threshold."""
+    """Return precision, recall and F1 at every threshold."""
     hits = (method.predicted & measures.label).sum(axis=1).astype(float)
     rows = figures(hits, method.predicted.sum(axis=1).astype(float), float(measures.label.sum()))
     columns = (each.tolist() for each in (method.thresholds, *rows))

@@ -1,11 +1,11 @@
-"""Precision and recall of verdicts against the known truth of a sample crawl, over all and by kind of page.
+"""Precision and recall of verdicts against the known truth of a sample crawl, in total and by kind of page.
 
-A page counts as *found* when its last verdict says duplicate and points into the right group: the pages that descend
-from one first page, and the pages that hold one of them whole. A verdict that points into another group is a false
-alarm, and the page is missed as well. Borderline pages and those that should be skipped are not scored.
+A page counts as *found* when its last verdict is duplicate and refers to the right group: pages that descend from one
+first page, and pages that contain one of them completely. A verdict that refers to another group is a false alarm, and
+the page also counts as missed. Borderline pages and pages that should be skipped are not scored.
 
-Same-host and cross-host are told apart, too: a duplicate by the host of the page that it truly repeats, a false alarm
-by that of the page it was said to repeat.
+Results are also split by host: a duplicate by the host of the page that it truly repeats, a false alarm by the host of
+the page that the verdict names.
 """
 
 from collections.abc import Iterable
@@ -24,33 +24,33 @@ CROSS_HOST: Final = "cross host"
 
 @dataclass(slots=True)
 class Tally:
-    """Counts for one kind of page, or for all."""
+    """Counts for one kind of page, or for all pages."""
 
     pages: int = 0
     duplicates: int = 0
     found: int = 0
     wrong_group: int = 0
     false_alarms: int = 0
-    """Pages called duplicates that are none; those that point into a wrong group are counted apart."""
+    """Pages called duplicates that are none. Verdicts that refer to a wrong group are counted separately."""
     without_verdict: int = 0
 
     @property
     def precision(self) -> float | None:
-        """Of those called duplicates, how many rightly. None if there was none."""
+        """Share of predicted duplicates that are right, None without any."""
         called = self.found + self.wrong_group + self.false_alarms
         return self.found / called if called else None
 
     @property
     def recall(self) -> float | None:
-        """Of the duplicates, how many were found. None if there was none."""
+        """Share of duplicates that were found, None without any."""
         return self.found / self.duplicates if self.duplicates else None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came out. `kinds` has an entry for each kind that was scored; `not_scored` counts the other pages.
+    """The result. `kinds` has an entry per scored kind, and `not_scored` counts the other pages.
 
-    `hosts` has an entry for duplicates and false alarms on one host, and one for those across two.
+    `hosts` has an entry for duplicates and false alarms on one host, and one for those across two hosts.
     """
 
     total: Tally = field(default_factory=Tally)
@@ -60,10 +60,10 @@ class Score:
 
 
 def score(verdicts: Iterable[Verdict], truths: Iterable[Truth]) -> Score:
-    """Score verdicts, in any order; of several about a document, the one with the highest revision counts.
+    """Score verdicts in any order. Among several verdicts on a document, the one with the highest revision counts.
 
-    A document is found in the truth by its offset if all are of partition 0, otherwise by url and time of fetching.
-    Raises InvalidTruth or InvalidVerdict if the two are not about the same pages.
+    A document is matched with the truth by its offset if all documents are in partition 0, otherwise by URL and fetch
+    time. Raises InvalidTruth or InvalidVerdict if verdicts and truth describe different pages.
     """
     known = _numbered(truths)
     last: dict[str, Verdict] = {}
@@ -110,12 +110,14 @@ def _numbered(truths: Iterable[Truth]) -> list[Truth]:
             raise InvalidTruth(f"expected the truth of every page from 0 on, once: got {truth.number} for {place}")
         for earlier in (*truth.holds, *(() if truth.duplicate_of is None else (truth.duplicate_of,))):
             if not 0 <= earlier < truth.number:
-                raise InvalidTruth(f"page {truth.number}: expected it to point at an earlier page, got {earlier}")
+                raise InvalidTruth(f"page {truth.number}: expected duplicate_of to be an earlier page, got {earlier}")
     return known
 
 
 def _groups(truth: Truth, known: list[Truth]) -> set[int]:
-    """First pages of the groups that a page is right to be found with: its own, and of pages that it holds."""
+    """Return the first pages of the groups that a page may be matched with: its own, and those of pages that it
+    contains.
+    """
     return {_first(truth.number, known), *(_first(held, known) for held in truth.holds)}
 
 
@@ -126,7 +128,7 @@ def _first(number: int, known: list[Truth]) -> int:
 
 
 def _page_numbers(last: dict[str, Verdict], known: list[Truth]) -> dict[str, int]:
-    """Document → number of the page."""
+    """Return page numbers by document."""
     places = {document: _place(document) for document in last}
     if all(partition == 0 for partition, _ in places.values()):
         numbers = {document: offset for document, (_, offset) in places.items()}
@@ -152,10 +154,10 @@ def _place(document: str) -> tuple[int, int]:
 
 def _target(verdict: Verdict, numbers: dict[str, int]) -> int:
     if verdict.duplicate_of is None:
-        raise InvalidVerdict(f"document {verdict.document}: expected a duplicate to say of what, got null")
+        raise InvalidVerdict(f"document {verdict.document}: expected a duplicate with duplicate_of, got null")
     document = verdict.duplicate_of.document
     if document not in numbers:
         raise InvalidVerdict(
-            f"document {verdict.document}: points at {document}, which has no verdict; expected the verdicts of all"
+            f"document {verdict.document}: refers to {document}, which has no verdict; expected the verdicts of all pages"
         )
     return numbers[document]

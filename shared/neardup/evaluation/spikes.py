@@ -1,10 +1,10 @@
-"""Pages that a crawl has many of, told by their words: not found, log in (Manku 2007 §4.2)."""
+"""Kinds of pages that are frequent in a crawl, recognised by their words: not found, log in (Manku 2007 §4.2)."""
 
 from dataclasses import dataclass
 from typing import Final
 
 MOST_WORDS: Final = 200
-"""A longer page has content of its own; that it also says "log in" somewhere means nothing."""
+"""Maximum length of such pages in words. A longer page has content of its own, even if it also contains "log in"."""
 
 _PHRASES: Final = {
     "not found": (
@@ -21,7 +21,7 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """A fingerprint that many pages have: the url of one of them, and what they seem to be."""
+    """A fingerprint of many pages, with the URL of one of them and their kind."""
 
     fingerprint: int
     pages: int
@@ -29,12 +29,12 @@ class Spike:
     name: str | None
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for JSON. The fingerprint in hexadecimal: it does not fit a JSON number."""
+        """Return values for JSON. The fingerprint is hexadecimal because it exceeds the range of JSON numbers."""
         return {"fingerprint": f"{self.fingerprint:016x}", "pages": self.pages, "url": self.url, "name": self.name}
 
 
 def name_of(words: list[str]) -> str | None:
-    """What a page with these tokens seems to be; None if nothing in particular. The first name that fits is taken."""
+    """Return the kind of page that these words suggest, None for no particular kind. The first match is taken."""
     if len(words) > MOST_WORDS:
         return None
     text = f" {' '.join(words)} "

@@ -1,4 +1,4 @@
-"""Parts of the pairs that are told apart in a report: by file, length, language, and whether the hosts are the same."""
+"""Strata of the pairs in a report: by file, length, language, and same or different host."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from neardup.evaluation.measures import UNKNOWN_HOST, Measures
 
 BY_FILE: Final = "file: "
 _LENGTHS: Final = ((0, 100), (100, 1000), (1000, None))
-"""Tokens of the shorter page, from and to below."""
+"""Ranges of tokens of the shorter page, the end excluded."""
 
 
 def strata(measures: Measures) -> dict[str, NDArray[np.bool_]]:
-    """Name → which pairs. What is not known of any pair makes no stratum; nor does one file alone."""
+    """Return the pairs of each stratum by name. Unknown values make no stratum, nor does a single file."""
     found: dict[str, NDArray[np.bool_]] = {}
     sources = np.unique(measures.source)
     if sources.size > 1:

@@ -1,4 +1,4 @@
-"""Charts as SVG, made by hand: lines, points and bars over two axes."""
+"""Charts as SVG without a plotting library: lines, points and bars over two axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ _COLOURS: Final = ("steelblue", "firebrick", "seagreen", "darkorange")
 _TICKS: Final = 8
 _LEGEND: Final = 46
 _LETTER: Final = 7
-"""The width of a letter, about."""
+"""Approximate width of a letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Some points under one name, drawn as a line, as dots or as bars."""
+    """Named points, drawn as a line, as dots or as bars."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -28,9 +28,10 @@ class Series:
 def svg_of(
     series: Sequence[Series], *, title: str, across: str, up: str, top: float | None = None, values: bool = False
 ) -> str:
-    """A chart of at least one point; the vertical axis goes from 0 to `top`, else a little above the highest point.
+    """Return a chart of at least one point. The vertical axis goes from 0 to `top`, by default a little above the
+    maximum.
 
-    With `values` every point says how high it is. `across` and `up` name the axes.
+    With `values`, every point is labelled with its height. `across` and `up` name the axes.
     """
     xs = [x for each in series for x, _ in each.points]
     left, right = min(xs), max(xs)
@@ -68,7 +69,7 @@ def svg_of(
             for (_, y), (at_x, at_y) in zip(each.points, placed, strict=True):
                 parts.append(f'<text x="{at_x:.1f}" y="{at_y - 10:.1f}" text-anchor="middle">{y:.2f}</text>')
         if len(series) > 1:
-            # Above the axes, where no point hides it.
+            # Place the legend above the axes, where no point covers it.
             parts.append(f'<circle cx="{legend_at:.0f}" cy="{_LEGEND - 4}" r="4" fill="{colour}"/>')
             parts.append(f'<text x="{legend_at + 9:.0f}" y="{_LEGEND}" fill="{colour}">{escape(each.name)}</text>')
             legend_at += 30 + _LETTER * len(each.name)
@@ -88,7 +89,9 @@ def _drawn(each: Series, placed: list[tuple[float, float]], colour: str, base: i
 
 
 def round_steps(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten between two numbers: at most as many as an axis has room for."""
+    """Return multiples of 1, 2 or 5 times a power of ten between two numbers, at most as many as an axis has room
+    for.
+    """
     rough = (high - low) / _TICKS or 1.0
     power = 10.0 ** floor(log10(rough))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - 1e-9))

@@ -1,7 +1,8 @@
 """A search for better settings: features and their weights, w, k, bands and thresholds.
 
-Every variant of the settings predicts all pairs. What the search is worth is told by cross-validation: it chooses on
-some folds and is tried on the last. What it returns is chosen on all pairs, and so has no figure of its own.
+Every variant of the settings predicts all pairs. Cross-validation estimates the quality of the search: it chooses on
+some folds and is tested on the last. The returned settings are chosen on all pairs, so there is no unbiased estimate
+for them.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -28,7 +29,7 @@ from neardup.signatures.signature import SignatureOptions, Signatures
 
 
 class Variant(NamedTuple):
-    """The settings that are searched, by their names."""
+    """The tuned settings by name."""
 
     phrases: tuple[int, ...]
     weighting: str
@@ -40,17 +41,19 @@ class Variant(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> "Variant":
-        """The one that settings are."""
+        """Return the variant of the present settings."""
         return cls(*(getattr(settings, name) for name in cls._fields))
 
     def difference_from(self, known: "Variant") -> int:
-        """In how many settings it differs from what is there: among equals, better the devil you know."""
+        """Return the number of settings that differ. Among equally good variants, the one nearest to the present
+        settings wins.
+        """
         return sum(mine != theirs for mine, theirs in zip(self, known, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is tried. k stays small: with ten tables every further bit makes the ranges that are scanned much longer."""
+    """The values to try. k stays small: with ten tables, every further bit makes the scanned ranges much longer."""
 
     phrases: Sequence[tuple[int, ...]] = ((1,), (2,), (1, 2))
     weighting: Sequence[str] = ("presence", "tf", "log-tf")
@@ -62,17 +65,17 @@ class Space:
 
     @property
     def measurements(self) -> int:
-        """How often all pairs are measured: the slow part, and what progress is counted in."""
+        """Number of measurements of all pairs, the slow part of the search and the unit of its progress."""
         return len(self.shingle_words) + len(self.phrases) * len(self.weighting)
 
     def variants(self) -> list[Variant]:
-        """All of them."""
+        """Return all variants."""
         return [Variant(*row) for row in product(*(getattr(self, name) for name in Variant._fields))]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a setting must keep: precision on the pairs that choose it, and probes a page."""
+    """Constraints on the settings: minimum precision on the pairs that choose them, and maximum probes per page."""
 
     least_precision: float = 0.9
     most_probes: int = 40
@@ -80,10 +83,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningResult:
-    """What was chosen, what the search is worth out-of-fold, and what the settings before have on the same pairs.
+    """The chosen settings, the cross-validated quality of the search, and the quality of the present settings.
 
-    `by_file` is the second for each file of pairs. `agreed` says in which share of the folds each value was chosen:
-    near 1 it is more than luck.
+    `by_file` is the cross-validated quality per file of pairs. `agreement` is the share of folds that chose each value;
+    a low share suggests chance.
     """
 
     chosen: Variant
@@ -104,15 +107,15 @@ def tune(
     seed: int = 0,
     measured: Callable[[], None] = lambda: None,
 ) -> TuningResult:
-    """Search the space around the settings, for the best F1 within the limits; of equals, the cheapest.
+    """Search the space for the best F1 within the limits. Among equals, the cheapest variant wins.
 
-    `measured` is called after every measurement of all pairs. Raises InvalidPair if the pairs are too few for
-    cross-validation, or no variant has few enough probes; SettingsError or OverLimit as signatures do.
+    `measured` is called after every measurement of all pairs. Raises InvalidPair if there are too few pairs for
+    cross-validation or if no variant has few enough probes; SettingsError or OverLimit as signatures do.
     """
     limits, space = limits or Limits(), space or Space()
     label, group, known = np.array([pair.label for pair in pairs]), np.array(groups_of(pairs)), Variant.of(settings)
     source = np.array([pair.source for pair in pairs])
-    next(folds(label, group, seed=seed))  # its error should come before the slow part
+    next(folds(label, group, seed=seed))  # Raise its error before the slow part.
     probes = {both: _probes(settings, *both) for both in product(space.hamming, space.bands)}
     variants = [each for each in space.variants() if probes[each.hamming, each.bands] <= limits.most_probes]
     if not variants:
@@ -147,18 +150,20 @@ def require_unseen(pairs: Sequence[Pair], tests: Sequence[Pair]) -> None:
         if pair.a.content in seen or pair.b.content in seen:
             raise InvalidPair(
                 f"{pair.source}, pair {pair.id}: expected pages that the settings were not tuned on, got one that they "
-                "were; its figure would be fitted"
+                "were tuned on; remove it from the test pairs"
             )
 
 
 def held_out(pairs: Sequence[Pair], tests: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Quality:
-    """The quality of settings that were tuned on `pairs`, on others. Raises InvalidPair if they share a page."""
+    """Return the quality of settings that were tuned on `pairs` on other pairs. Raises InvalidPair if they share a
+    page.
+    """
     require_unseen(pairs, tests)
     return settings_quality(tests, settings, seed=seed)[0]
 
 
 class _Predictions:
-    """The verdicts of any variant on all pairs, from a few measurements."""
+    """Predictions of any variant on all pairs, from a few measurements."""
 
     def __init__(self, pairs: Sequence[Pair], settings: Settings, space: Space, measured: Callable[[], None]) -> None:
         self._by_words: dict[int, Measures] = {}
@@ -176,7 +181,9 @@ class _Predictions:
             measured()
 
     def of(self, variant: Variant) -> NDArray[np.bool_]:
-        """As `methods.found` and `methods.ruled` say it; parts are kept, thousands of variants share each."""
+        """Combine `found_by_search` and `accepted_by_rule`. The parts are cached, because thousands of variants share
+        them.
+        """
         measures = self._by_words[variant.shingle_words]
         is_found = self._cached(
             variant[: Variant._fields.index("near_resemblance")], lambda: self._found(measures, variant)
@@ -190,7 +197,7 @@ class _Predictions:
         distances = self._distances[variant.phrases, variant.weighting]
         k, _, s = variant.bands.partition("x")
         bands = BandFilter(int(k), int(s)) if s else None
-        # A page that these features leave without a fingerprint is not looked up at all.
+        # A page without a fingerprint under these features is not searched.
         return found_by_search(replace(measures, hamming=distances), Search(variant.hamming, bands)) & (distances < FAR)
 
     def _cached(self, key: Hashable, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
