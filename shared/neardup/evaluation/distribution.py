@@ -67,7 +67,7 @@ class DistributionCounter:
     _last: NDArray[np.float64] | None = None
 
     def add_page(self, page: Page, signatures: Signatures) -> None:
-        """Count a page. Raises OverLimit, if the limits say so."""
+        """Count a page. Raises OverLimit if the settings reject pages over a limit."""
         signature = signatures.of(page)
         if signature.fingerprint is None:
             self.skipped[signature.skipped or "no fingerprint"] += 1

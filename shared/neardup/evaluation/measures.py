@@ -39,7 +39,7 @@ class Measures:
     tokens: NDArray[np.int64]
     """Tokens of the shorter page."""
     same: NDArray[np.bool_]
-    """Whether checksums agree on some level. False if a page was skipped, because it gets no verdict."""
+    """True if checksums agree on some level. False if a page was skipped, because it gets no verdict."""
     hamming: NDArray[np.int64]
     exact: NDArray[np.float64]
     exact_containment: NDArray[np.float64]
@@ -74,7 +74,10 @@ class _Side:
 
 
 def measure(pairs: Sequence[Pair], signatures: Signatures) -> Measures:
-    """Measure all pairs. The signatures must be complete (`everything`). Raises OverLimit, if the limits say so."""
+    """Measure all pairs. The signatures must be complete (`everything`).
+
+    Raises OverLimit if the settings reject pages over a limit.
+    """
     rows = [(_side(signatures, pair.a), _side(signatures, pair.b)) for pair in pairs]
     m = signatures.choices.m
     count = len(pairs)

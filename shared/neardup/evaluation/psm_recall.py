@@ -64,7 +64,10 @@ class _Weights:
 
 
 def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, seed: int = 0) -> list[PsmRecall]:
-    """Measure each k with enough pairs. Raises InvalidPair if there is none, OverLimit if the limits say so."""
+    """Measure each k with enough pairs.
+
+    Raises InvalidPair if there is none, OverLimit if the settings reject pages over a limit.
+    """
     weights = _weights_of(pairs, settings)
     found = []
     for k in ks:

@@ -158,6 +158,6 @@ def _target(verdict: Verdict, numbers: dict[str, int]) -> int:
     document = verdict.duplicate_of.document
     if document not in numbers:
         raise InvalidVerdict(
-            f"document {verdict.document}: refers to {document}, which has no verdict; expected the verdicts of all pages"
+            f"document {verdict.document}: refers to {document}, which has no verdict; expected verdicts of all pages"
         )
     return numbers[document]

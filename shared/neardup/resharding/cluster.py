@@ -66,7 +66,7 @@ class ClusterResharding:
         retired = await self._retired_partitions(view)
         if len(retired) == len(_partitions(self._old, view)):
             raise Retired(
-                f"expected a generation in use, got one that was resharded: go on with "
+                f"expected a generation in use, got one that was resharded: continue with "
                 f"NEARDUP_GENERATION={self._new.settings.generation}"
             )
         if not retired:
@@ -208,7 +208,7 @@ def _require_idle(resharding: Resharding, view: ClusterView) -> None:
     if any(lag.values()):
         most = max(lag, key=lambda each: lag[each])
         raise NotAtRest(
-            f"{most}: expected every record to be taken, got {lag[most]} that are not: start shards and aggregators, "
+            f"{most}: expected every record to be processed, got {lag[most]} that are not: start shards and aggregators, "
             "let `neardup status` show no lag of them, stop them and try again"
         )
 

@@ -37,7 +37,7 @@ def plan_resharding(
     require_plan(state, progress, resharding.old.plan.digest)
     if not progress.clean:
         raise WrongState(
-            f"{state}: expected a run that ended well, got one that was cut off or still runs: let it end, or run "
+            f"{state}: expected a finished run, got one that was interrupted or is still running: let it finish, or run "
             "`neardup dedup` once more to finish it"
         )
     return resharding

@@ -1,4 +1,4 @@
-"""A made crawl with known truth, for demos, tests and benchmarks. `truth.py` says what counts as a duplicate."""
+"""A generated crawl with known truth, for demos, tests and benchmarks. `truth.py` defines a duplicate."""
 
 from neardup.sample.crawl import MEAN_BYTES, Sampled, sample_crawl
 from neardup.sample.truth import Truth

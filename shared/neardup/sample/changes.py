@@ -1,4 +1,6 @@
-"""The kinds of pages of a made crawl. Each makes a draft, from chance and, all but the original, an earlier page."""
+"""The kinds of pages of a generated crawl. Each function makes a draft at random, all but `original` from an earlier
+page.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,62 +21,62 @@ from neardup.sample.template import MARKUPS, Dressing
 from neardup.sample.truth import is_duplicate
 
 _SMALL: Final = 0.012
-"""Share of words that a small edit changes at most: each takes three shingles away and brings three others."""
+"""Maximum share of words that a small edit changes. Each changed word replaces three shingles."""
 _MOST_VERSIONS: Final = 12
 _LEAST_PART: Final = 120
 _AGENCY_WORDS: Final = 6
 
 
 def original(chance: Chance) -> Draft:
-    """A page like no other."""
+    """Make a page with new text."""
     host = chance.host()
     return _new("original", chance.url(host), host, chance)
 
 
 def identical(seen: Draft, chance: Chance) -> Draft:
-    """A mirror, byte for byte."""
+    """Make a mirror with the same bytes."""
     mirror = chance.draw.randrange(3)
     path = seen.url.split("/", 3)[3]
     return _copy(seen, "identical", f"https://mirror{mirror}-{seen.host.name}/{path}")
 
 
 def same_text(seen: Draft, chance: Chance) -> Draft:
-    """Other tags and attributes around the same words."""
+    """Make a page with the same words in other tags and attributes."""
     markup = (seen.dressing.markup + chance.draw.randrange(1, MARKUPS)) % MARKUPS
     return _redressed(seen, "same-text", replace(seen.dressing, markup=markup), chance)
 
 
 def other_ads(seen: Draft, chance: Chance) -> Draft:
-    """Fetched again with other advertisements."""
+    """Make a page with other advertisements."""
     ads = chance.ads(seen.host, len(seen.dressing.ads))
     return _redressed(seen, "ad", replace(seen.dressing, ads=ads), chance)
 
 
 def other_count(seen: Draft, chance: Chance) -> Draft:
-    """The hit counter went on."""
+    """Make a page with a higher hit counter."""
     counter = seen.dressing.counter + chance.draw.randint(1, 1000)
     return _redressed(seen, "counter", replace(seen.dressing, counter=counter), chance)
 
 
 def other_time(seen: Draft, chance: Chance) -> Draft:
-    """The date of today."""
+    """Make a page with the current date."""
     return _redressed(seen, "timestamp", replace(seen.dressing, date=chance.date), chance)
 
 
 def other_session(seen: Draft, chance: Chance) -> Draft:
-    """Another session id in every link and in the url."""
+    """Make a page with another session id in its URL and links."""
     session = chance.session()
     url = f"{seen.url.partition('?')[0]}?sid={session}"
     return _copy(seen, "session", url, replace(seen.dressing, session=session))
 
 
 def small_edit(seen: Draft, chance: Chance) -> Draft:
-    """A few words changed, or a sentence added."""
+    """Make a page with a few words changed or a sentence added."""
     return _edited(seen, "small-edit", _slightly_changed(seen.article, chance), chance)
 
 
 def large_edit(seen: Draft, chance: Chance) -> Draft:
-    """A stretch written anew and words changed all over."""
+    """Make a page with a rewritten stretch and words changed all over."""
     share = chance.draw.uniform(0.05, 0.6)
     changed = with_stretch_rewritten(seen.article, chance.rng, share)
     changed = with_words_changed(changed, chance.rng, int(0.02 * len(changed)))
@@ -82,12 +84,12 @@ def large_edit(seen: Draft, chance: Chance) -> Draft:
 
 
 def drift(seen: Draft, chance: Chance) -> Draft:
-    """The next version of a page that is edited again and again. Only a first few versions are surely duplicates."""
+    """Make the next version of a page that is edited repeatedly. Only the first few versions are certain duplicates."""
     seen.now = _slightly_changed(seen.now or seen.article, chance)
     seen.versions += 1
     made = _edited(seen, "drift", seen.now, chance)
     made.url = seen.url
-    # Far from the first version it may still be near to the one before, so it is never surely something else.
+    # A version far from the first may still be near the one before, so it is never certainly not a duplicate.
     made.duplicate = made.duplicate or None
     if seen.versions == _MOST_VERSIONS:  # the page goes back to its first version
         seen.versions, seen.now = 1, None
@@ -95,7 +97,7 @@ def drift(seen: Draft, chance: Chance) -> Draft:
 
 
 def archive(seen: Draft, chance: Chance) -> Draft:
-    """A page of an earlier article between others that are new: it holds the earlier one, and is no duplicate."""
+    """Make a page with an earlier article between new ones. It contains the earlier one and is no duplicate."""
     parts = [write(seen.article.vocabulary, chance.rng, max(len(seen.article), _LEAST_PART)) for _ in range(2)]
     parts.insert(1, seen.article)
     article = joined(parts)
@@ -112,7 +114,9 @@ def archive(seen: Draft, chance: Chance) -> Draft:
 
 
 def contained(seen: Draft, chance: Chance) -> Draft:
-    """A part that was new on an earlier page, alone: one article of an archive, a print view, or the first half."""
+    """Make a page of a part that was new on an earlier page: an article of an archive, a print view, or the first
+    half.
+    """
     start, end = chance.draw.choice(seen.fresh)
     alone = seen.article.part(start, end)
     if len(alone) >= 2 * _LEAST_PART and len(seen.fresh) == 1 and chance.draw.random() < 0.5:
@@ -124,12 +128,12 @@ def contained(seen: Draft, chance: Chance) -> Draft:
 
 
 def mirror_template(seen: Draft, chance: Chance) -> Draft:
-    """The same article in the template of another host."""
+    """Make a page with the same article in the template of another host."""
     return _on_another_host(seen, "mirror-template", seen.article, chance)
 
 
 def syndicated(seen: Draft, chance: Chance) -> Draft:
-    """The same article on another host, with a line about where it is from."""
+    """Make a page with the same article on another host, with a line about its origin."""
     line = write(seen.article.vocabulary, chance.rng, _AGENCY_WORDS)
     made = _on_another_host(seen, "syndicated", joined([seen.article, line]), chance)
     made.resemblance = round(resemblance(seen.article, made.article), 4)
@@ -137,14 +141,14 @@ def syndicated(seen: Draft, chance: Chance) -> Draft:
 
 
 def recrawl(seen: Draft, chance: Chance) -> Draft:
-    """The same url, fetched again: unchanged, or in a new dressing."""
+    """Make a page with the same URL, unchanged or in a new dressing."""
     unchanged = chance.draw.random() < 0.4
     dressing = seen.dressing if unchanged else chance.dressing(seen.host, seen.article)
     return _copy(seen, "recrawl", seen.url, dressing)
 
 
 def recrawl_changed(seen: Draft, chance: Chance) -> Draft:
-    """The same url with something else on it, as front pages are."""
+    """Make a page with the same URL and a new article, like a front page."""
     return _new("recrawl-changed", seen.url, seen.host, chance)
 
 
@@ -165,7 +169,7 @@ CHANGES: Final[dict[Callable[[Draft, Chance], Draft], float]] = {
     recrawl: 4,
     recrawl_changed: 2,
 }
-"""How many of a hundred pages are of each kind; what is missing to a hundred are originals and pages of trouble.py."""
+"""Percentage of pages of each kind. The rest are originals and the pages of trouble.py."""
 
 
 def _new(kind: str, url: str, host: Host, chance: Chance) -> Draft:

@@ -1,4 +1,4 @@
-"""The made crawl itself: a stream of pages with their truth, as long as one likes, in bounded memory."""
+"""The generated crawl: a stream of pages with their truth, of any length, in bounded memory."""
 
 import random
 from bisect import bisect_right
@@ -19,15 +19,15 @@ from neardup.types import Page
 
 MEAN_BYTES: Final = 20_000
 LEAST_MEAN_BYTES: Final = 8_000
-"""Articles have at least some hundred words; with less room than this, that would be all."""
+"""Minimum mean size. Articles have at least some hundred words, which need this much room."""
 
 _POOL: Final = 1_000
-"""Earlier pages that later ones can be made from. A page that left the pool is not repeated any more."""
+"""Number of earlier pages that later ones are made from. A page that leaves the pool is not repeated any more."""
 _DRIFTING: Final = 20
-"""Places in the pool whose pages are edited again and again: few, so that each gets many versions."""
+"""Number of pages in the pool that are edited repeatedly. It is small so that each page gets many versions."""
 
 _FIXED_BYTES: Final = 1000
-"""Of navigation and other things that every page has; what is left is shared out. Shares were found by measuring."""
+"""Bytes of navigation and other fixed parts of a page. The shares of the rest were determined by measuring."""
 _ARTICLE_SHARE: Final = 0.58
 _MARKUP_SHARE: Final = 0.55
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,15 +35,16 @@ _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A page and what is true of it."""
+    """A page and its truth."""
 
     page: Page
     truth: Truth
 
 
 def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Iterator[Sampled]:
-    """So many pages, made while they are asked for. The same arguments give the same pages; a longer crawl begins with
-    the pages of a shorter one. Truth n tells of the n-th page, from 0, and points only at pages before it.
+    """Yield `pages` pages. Equal arguments give equal pages, and a longer crawl starts with the pages of a shorter one.
+
+    Truth n describes the n-th page, from 0, and refers only to earlier pages.
     """
     assert mean_bytes >= LEAST_MEAN_BYTES
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A page in the making, and what the makers of pages draw from."""
+"""Unfinished pages, and the sources of randomness for their makers."""
 
 import random
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ _MOST_TIMES_MEAN: Final = 30
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """A page before it is rendered, with its truth.
+    """A page before rendering, with its truth.
 
-    `host` is whose template, charset and server it has; the url may be of another one. `fresh` are the parts of the
-    article that no earlier page has, as (start, end); pages made later may have such a part alone. `versions` counts
-    how often the page has drifted, and `now` is what it has drifted to.
+    `host` determines the template, the charset and the server; the URL may belong to another host. `fresh` lists the
+    parts of the article that no earlier page has, as (start, end); a later page may consist of such a part. `versions`
+    counts the drifts of the page, and `now` is its present article.
     """
 
     kind: str
@@ -40,14 +40,14 @@ class Draft:
     now: Article | None = None
 
     def html(self) -> bytes:
-        """The page's bytes, the same whenever it is asked."""
+        """Return the bytes of the page, which are the same for each call."""
         template = self.host.bare if self.bare else self.host.template
         return template.render(self.article, self.dressing).encode(self.host.charset, "xmlcharrefreplace")
 
 
 @dataclass(slots=True)
 class Chance:
-    """All that is random or rising in a crawl: its two generators, its hosts and the date of the next fetch."""
+    """The state of a crawl: its random generators, its hosts and the date of the next fetch."""
 
     rng: np.random.Generator
     draw: random.Random
@@ -57,29 +57,29 @@ class Chance:
     _urls: int = 0
 
     def host(self) -> Host:
-        """One of the hosts, the first ones oftener, as sizes of hosts go."""
+        """Return a random host. Hosts with lower ranks are more frequent, following typical sizes of hosts."""
         return self.hosts.in_place(int(HOSTS * self.draw.random() ** 2))
 
     def host_of_same_language(self, host: Host) -> Host:
-        """Another host in that language."""
+        """Return another host with the same language."""
         while (other := self.hosts[self.draw.choice(self.hosts.numbers_in(host.language))]) is host:
             pass
         return other
 
     def url(self, host: Host, query: str = "") -> str:
-        """A url of that host that was not used before."""
+        """Return a new URL on the host."""
         self._urls += 1
         return f"https://{host.name}/{self.draw.randrange(100)}/{self._urls}.html{query}"
 
     def article(self, host: Host) -> Article:
-        """A new article in a topic of that host."""
+        """Return a new article about a topic of the host."""
         vocabulary = self.draw.choice(host.vocabularies)
         mean = self.article_bytes / vocabulary.bytes_per_word
         words = self.draw.lognormvariate(-(_SPREAD**2) / 2, _SPREAD) * mean
         return write(vocabulary, self.rng, int(min(max(words, host.least_words), _MOST_TIMES_MEAN * mean)))
 
     def dressing(self, host: Host, article: Article) -> Dressing:
-        """The dressing of a fetch now."""
+        """Return the dressing of a fetch at the present time."""
         return Dressing(
             ads=self.ads(host, ads_beside(article)),
             counter=self.draw.randrange(10**6),
@@ -88,9 +88,9 @@ class Chance:
         )
 
     def ads(self, host: Host, count: int) -> tuple[int, ...]:
-        """So many ads out of the host's pool."""
+        """Draw `count` advertisements from the pool of the host."""
         return tuple(self.draw.choices(range(len(host.template.ads)), k=count))
 
     def session(self) -> str:
-        """A new session id."""
+        """Return a new session id."""
         return f"{self.draw.getrandbits(64):016x}"

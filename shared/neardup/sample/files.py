@@ -1,7 +1,7 @@
-"""A page of a made crawl as it stands in a file: a line of JSON, or a msgpack map.
+"""File formats of a generated crawl: JSON lines or msgpack maps, as the pages topic accepts them.
 
-Both are what the pages topic takes. JSON has no bytes, so there the html is text, decoded by the page's charset;
-msgpack keeps the bytes as they were fetched.
+JSON cannot represent bytes, so html is text there, decoded with the charset of the page. msgpack keeps the fetched
+bytes.
 """
 
 import json
@@ -16,7 +16,7 @@ FORMATS = (JSONL, MSGPACK)
 
 
 def write_sampled(page: Page, form: str) -> bytes:
-    """One page, as `form` of FORMATS has it."""
+    """Serialize one page in one of FORMATS."""
     if form == MSGPACK:
         return write_page(page)
     fields = {name: getattr(page, name) for name in Page.__slots__}
@@ -34,5 +34,5 @@ def _as_text(page: Page, html: bytes) -> str:
             return text
     except UnicodeError:
         pass
-    # Not text at all: latin-1 gives each byte a character, so different content stays different.
+    # Not valid text: latin-1 maps each byte to a character, so different content stays different.
     return html.decode("latin-1")

@@ -1,4 +1,4 @@
-"""The hosts of a made crawl, each with a language, a few topics, its charset and its templates."""
+"""Hosts of a generated crawl, each with a language, a few topics, a charset and templates."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +11,16 @@ from neardup.sample.template import Template, make_bare_template, make_template
 from neardup.sample.vocabulary import TOPICS, Vocabulary, vocabulary
 
 HOSTS: Final = 120
-"""That are crawled at a time."""
+"""Number of hosts that are crawled at a time."""
 PAGES_A_HOST: Final = 1000
-"""On average, then another host takes its place: a crawl that stayed with its hosts would find ever more pages by each
-of their templates."""
+"""Mean number of pages per host before another host replaces it. Without replacement, a long crawl would consist mostly
+of pages in known templates.
+"""
 
 _LEGACY: Final = 0.25
-"""Share of hosts that still use the old charset of their language, where it has one."""
+"""Share of hosts that use the legacy charset of their language, if it has one."""
 _HEAVY: Final = 0.2
-"""Share of hosts with a lot of boilerplate."""
+"""Share of hosts with much boilerplate."""
 _SESSIONS: Final = 0.5
 _LIGHT_WORDS: Final = (30, 60)
 _HEAVY_WORDS: Final = (150, 300)
@@ -28,12 +29,16 @@ _MARKUP_SPREAD: Final = 0.5
 
 LEAST_WORDS: Final = 200
 LEAST_WORDS_OF_HEAVY: Final = 300
-"""No article is shorter than its host's boilerplate: otherwise every two pages of the host would be near-duplicates."""
+"""Minimum length of articles on hosts with much boilerplate. Shorter articles would make any two pages of the host
+near-duplicates.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Host:
-    """A host. `error` is the text of its error pages, `charset_in_header` whether its server tells the charset."""
+    """A host. `error` is the text of its error pages, and `charset_in_header` is true if its server declares the
+    charset.
+    """
 
     name: str
     language: Language
@@ -47,15 +52,14 @@ class Host:
 
     @property
     def content_type(self) -> str:
-        """As its server says it."""
+        """The Content-Type header of its server."""
         return f"text/html; charset={self.charset}" if self.charset_in_header else "text/html"
 
 
 class Hosts:
-    """The hosts of a crawl, each made when it is first asked for. A host depends on the seed and its number alone.
+    """The hosts of a crawl, created on first use. A host depends only on the seed and its number.
 
-    As many as there are places are crawled at a time. They come to an end one after the other, and the next host with
-    the same rank takes the place.
+    A fixed number of hosts is crawled at a time. They retire one after the other, and the next host takes the rank.
     """
 
     def __init__(self, seed: int, markup_bytes: float) -> None:
@@ -63,11 +67,11 @@ class Hosts:
         self._markup_bytes = markup_bytes
         self._hosts: dict[int, Host] = {}
         self._current = list(range(HOSTS))
-        """The number of the host in each place."""
+        """Number of the host at each rank."""
         self._retired = 0
 
     def at_page(self, number: int) -> None:
-        """Who is crawled when the crawl has come to this page."""
+        """Update the current hosts for the page with this number."""
         while self._retired <= number // PAGES_A_HOST - HOSTS:
             place = self._retired % HOSTS
             self._hosts.pop(self._current[place], None)
@@ -75,7 +79,7 @@ class Hosts:
             self._retired += 1
 
     def in_place(self, place: int) -> Host:
-        """The host that is there now."""
+        """Return the current host at a rank."""
         return self[self._current[place]]
 
     def __getitem__(self, number: int) -> Host:
@@ -84,12 +88,12 @@ class Hosts:
         return self._hosts[number]
 
     def numbers_in(self, language: Language) -> list[int]:
-        """The hosts in that language that are crawled now."""
+        """Return the current hosts with this language."""
         return [number for number in self._current if _language(number) is language]
 
 
 def _language(number: int) -> Language:
-    """Half of the hosts are in the first language, as on the web; in the other half, the others take turns."""
+    """Return the language of a host: the first language for every second host, the others in turn."""
     return LANGUAGES[0] if number % 2 == 0 else LANGUAGES[1 + number // 2 % (len(LANGUAGES) - 1)]
 
 

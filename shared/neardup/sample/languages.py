@@ -1,7 +1,7 @@
-"""Made languages: words that look like those of a real one, from its sounds or letters, with its commonest real words.
+"""Generated languages: words that resemble those of a real language, from its syllables, and its most frequent real
+words.
 
-Nobody needs to read the pages; they need the scripts, the lengths of words and the bytes a character takes of the
-real thing.
+The pages need not make sense. They need realistic scripts, lengths of words and bytes per character.
 """
 
 import random
@@ -10,15 +10,15 @@ from functools import cache
 from typing import Final
 
 LEXICON: Final = 4000
-"""Words of a language, the common ones not counted."""
+"""Number of words of a language besides the common ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """How words of one language are made and written.
+    """Rules for the words of one language and their typography.
 
-    A word is `shortest` to `longest` syllables, a syllable one of each of `onsets`, `vowels`, `codas`. A script
-    without spaces has no `space`. `charset` is the one that older hosts of the language still use.
+    A word has `shortest` to `longest` syllables, each with one of `onsets`, `vowels` and `codas`. A script without
+    spaces has an empty `space`. `charset` is the legacy charset that older hosts use.
     """
 
     code: str
@@ -35,7 +35,7 @@ class Language:
 
 
 def _split(parts: str) -> tuple[str, ...]:
-    """Parts by blanks; a hyphen stands for nothing at all."""
+    """Split at blanks. A hyphen stands for the empty string."""
     return tuple("" if part == "-" else part for part in parts.split())
 
 
@@ -141,7 +141,9 @@ LANGUAGES: Final = (
 
 @cache
 def lexicon(language: Language) -> tuple[str, ...]:
-    """The words of a language: the common ones, then LEXICON others, no two the same. Never changes."""
+    """Return the distinct words of a language: the common ones, then LEXICON generated ones. The result never
+    changes.
+    """
     draw = random.Random(f"lexicon of {language.code}")  # noqa: S311
     words = dict.fromkeys(language.common)
     while len(words) < len(language.common) + LEXICON:

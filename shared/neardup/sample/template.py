@@ -1,8 +1,8 @@
-"""A host's template: everything of a page that is not its article, and the places where pages of the host differ.
+"""Templates of hosts: everything on a page except the article, with slots for the varying parts.
 
-Navigation, header and footer are the host's; advertisements, hit counter, date and session id are the *dressing*, new
-with every fetch. Rendering is a function of article, template and dressing: the same three give the same bytes, so a
-page can be made again instead of being kept.
+Navigation, header and footer belong to the host. Advertisements, hit counter, date and session id are the *dressing*,
+which changes with every fetch. Rendering is a function of article, template and dressing, so a page can be rendered
+again instead of being stored.
 """
 
 import random
@@ -17,13 +17,13 @@ from neardup.sample.article import Article, write
 from neardup.sample.vocabulary import PARAGRAPH, Vocabulary
 
 _SLOT: Final = "\x01"
-"""Stands before and after the name of a slot while a template is put together."""
+"""Delimiter around the name of a slot while a template is built."""
 
 _TITLE_WORDS: Final = 7
 _AD_WORDS: Final = 7
 _ADS_IN_POOL: Final = 40
 _WORDS_PER_AD: Final = 200
-"""A short article has fewer ads beside it, so that they stay a small part of the page."""
+"""Words per advertisement. A short article has fewer, so that they remain a small part of the page."""
 _MOST_ADS: Final = 3
 
 _PARAGRAPHS: Final = ("<p>", '<p class="text">', '\n    <p style="margin:0 0 1em">', "<P>\n")
@@ -32,7 +32,7 @@ MARKUPS: Final = len(_PARAGRAPHS)
 
 @dataclass(frozen=True, slots=True)
 class Dressing:
-    """What changes from one fetch of a page to the next without a change of its article."""
+    """The parts of a page that change between fetches while the article stays the same."""
 
     ads: tuple[int, ...]
     counter: int
@@ -40,19 +40,19 @@ class Dressing:
     session: str
     markup: int = 0
     note: str = ""
-    """Of the url that was asked for, on error pages."""
+    """The requested URL, on error pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Fixed pieces, with the slot that follows each but the last; and the pool that its ads come from."""
+    """Fixed pieces, the slot after each piece but the last, and the pool of advertisements."""
 
     pieces: tuple[str, ...]
     slots: tuple[str, ...]
     ads: tuple[str, ...]
 
     def render(self, article: Article, dressing: Dressing) -> str:
-        """The page."""
+        """Return the page."""
         opening = _PARAGRAPHS[dressing.markup]
         paragraphs = article.text.rstrip(PARAGRAPH).replace(PARAGRAPH, f"</p>\n{opening}")
         filled = {
@@ -71,14 +71,14 @@ class Template:
 
 
 def ads_beside(article: Article) -> int:
-    """How many advertisements a page with this article has."""
+    """Return the number of advertisements on a page with this article."""
     return min(_MOST_ADS, len(article) // _WORDS_PER_AD)
 
 
 def make_template(
     vocabulary: Vocabulary, rng: np.random.Generator, *, charset: str, words: int, markup_bytes: int, sessions: bool
 ) -> Template:
-    """A template with about so many words of boilerplate and bytes of markup, style and script."""
+    """Generate a template with about `words` words of boilerplate and `markup_bytes` of markup, style and script."""
     draw = random.Random(int(rng.integers(2**32)))  # noqa: S311
     phrase = _phrase_maker(vocabulary, rng)
     session = f"?sid={_SLOT}session{_SLOT}" if sessions else ""
@@ -99,7 +99,7 @@ def make_template(
 
 
 def make_bare_template(vocabulary: Vocabulary, rng: np.random.Generator, *, charset: str) -> Template:
-    """What a host uses for print views and error pages: next to nothing."""
+    """Generate the minimal template of print views and error pages."""
     heading = _phrase_maker(vocabulary, rng)(2)
     html = (
         f'<!DOCTYPE html>\n<html><head><meta charset="{charset}"><title>{heading}</title></head><body>'
@@ -114,7 +114,7 @@ def _cut(html: str, ads: tuple[str, ...]) -> Template:
 
 
 def _phrase_maker(vocabulary: Vocabulary, rng: np.random.Generator) -> Callable[[int], str]:
-    """Gives a few words, as many as it is asked for."""
+    """Return a function that generates a given number of words."""
     return lambda count: write(vocabulary, rng, count).text.replace(PARAGRAPH, "").strip()
 
 

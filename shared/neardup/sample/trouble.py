@@ -1,4 +1,4 @@
-"""What a crawl brings besides pages: error pages, empty ones, and content that is not text."""
+"""Unusable pages of a crawl: error pages, empty pages, and content that is not text."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from neardup.sample.template import Dressing
 from neardup.types import Page
 
 ERROR_PAGES: Final = 2.0
-"""How many of a hundred pages are soft error pages."""
+"""Percentage of soft error pages."""
 SKIPPED_PAGES: Final = 2.0
-"""And how many are skipped: too short, empty, not text."""
+"""Percentage of skipped pages: too short, empty, not text."""
 
 
 def error_page(host: Host, chance: Chance, first: int | None) -> Draft:
-    """What a host says when it does not find a page; `first` is the number of the first time it said so."""
+    """Make the error page of a host. `first` is the number of its first error page, None for the first one."""
     url = chance.url(host)
     asked_for = url.split("/", 3)[3]
     return Draft(
@@ -31,7 +31,7 @@ def error_page(host: Host, chance: Chance, first: int | None) -> Draft:
 
 
 def skipped_page(host: Host, chance: Chance, fetched_at: str) -> tuple[str, Page]:
-    """A page without a verdict of unique or duplicate, and its kind."""
+    """Return the kind and the page for a verdict of "skipped"."""
     url = chance.url(host)
     kind, content, content_type = _skipped_content(host, chance)
     return kind, Page(url, html=content, fetched_at=fetched_at, content_type=content_type)

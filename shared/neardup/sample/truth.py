@@ -1,11 +1,12 @@
-"""What is known of each page of a made crawl, and the files that carry it.
+"""The truth about each page of a generated crawl, and its files.
 
-**What counts as a duplicate.** A page is a duplicate of an earlier one when its main text, which is the article without
-navigation, ads, counters and dates, has a resemblance of .8 or more with the earlier one's (sets of shingles of three
-words), or is contained in it at .9 or more. Made pages stay clear of that border: `duplicate` is true from .86 on and
-false up to .5; between them, and for versions that drifted away from the first one, it is null and nobody is scored.
+**Definition of a duplicate.** A page is a duplicate of an earlier one when its main text has a resemblance of .8 or
+more with the earlier main text (sets of shingles of three words), or is contained in it at .9 or more. The main text is
+the article without navigation, ads, counters and dates. Generated pages avoid the border: `duplicate` is true from .86
+on and false up to .5. Between these values, and for versions that drifted away from the first one, it is null and the
+page is not scored.
 
-In scripts without spaces the words are those that the text was made of, where a reader sees only characters.
+In scripts without spaces, words are those that the text was generated from, although a reader sees only characters.
 """
 
 import json
@@ -17,7 +18,7 @@ from typing import Final
 from neardup.errors import InvalidTruth
 
 SKIPPED: Final = "skipped-"
-"""How the kinds of pages begin that get no verdict of unique or duplicate: not text, empty, too short."""
+"""Prefix of kinds of pages without a verdict of unique or duplicate: not text, empty, too short."""
 
 SURELY_DUPLICATE: Final = 0.86
 SURELY_OTHER: Final = 0.5
@@ -25,10 +26,11 @@ SURELY_OTHER: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The truth of one page.
+    """The truth about one page.
 
-    `duplicate_of` is the number of the earliest page that it repeats or descends from, `duplicate` whether it counts
-    as a duplicate of that (null: borderline), `holds` the earlier pages whose whole text it has among other text.
+    `duplicate_of` is the number of the earliest page that it repeats or descends from, `duplicate` is true if it counts
+    as a duplicate of that page (null: borderline), and `holds` lists the earlier pages whose whole text it contains
+    among other text.
     """
 
     url: str
@@ -42,25 +44,25 @@ class Truth:
 
     @property
     def skipped(self) -> bool:
-        """Whether no verdict but "skipped" is right."""
+        """True if "skipped" is the only right verdict."""
         return self.kind.startswith(SKIPPED)
 
 
 def is_duplicate(resemblance: float) -> bool | None:
-    """Whether main texts with this resemblance are duplicates; null where one may say either."""
+    """Return whether main texts with this resemblance are duplicates, None for borderline values."""
     if resemblance >= SURELY_DUPLICATE:
         return True
     return False if resemblance <= SURELY_OTHER else None
 
 
 def write_truth(truth: Truth) -> bytes:
-    """One line of a truth file."""
+    """Serialize one line of a truth file."""
     fields = {name: getattr(truth, name) for name in Truth.__slots__}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def read_truth(line: bytes) -> Truth:
-    """Read one line. Raises InvalidTruth, and nothing else, whatever the bytes are."""
+    """Parse one line of any bytes. Raises InvalidTruth."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -69,7 +71,7 @@ def read_truth(line: bytes) -> Truth:
         raise InvalidTruth(f"expected a JSON object, got a {type(fields).__name__}")
     for name, kinds in _FIELDS.items():
         value = fields.get(name)
-        # bool is an int to Python, and not to us
+        # In Python bool is an int, but a boolean is not a valid number here.
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             got = "nothing" if name not in fields else json.dumps(value)[:40]
             expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
@@ -81,7 +83,7 @@ def read_truth(line: bytes) -> Truth:
 
 
 def truths_in(path: Path) -> Iterator[tuple[int, Truth]]:
-    """Lines of a truth file with their numbers. Raises InvalidTruth with file and line, and OSError."""
+    """Yield line numbers and lines of a truth file. Raises InvalidTruth with file and line, and OSError."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():

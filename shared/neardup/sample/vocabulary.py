@@ -1,7 +1,7 @@
-"""What pages of one language about one topic are written with: words by Zipf's law, drawn in bulk.
+"""Vocabularies of one language and topic, with words drawn in bulk by Zipf's law.
 
-Topics of a language share its common words and rank the others differently, so that unrelated pages of a topic share
-many words and hardly a phrase.
+Topics of a language share its common words and rank the others differently. Unrelated pages of a topic therefore share
+many words but hardly any phrase.
 """
 
 import random
@@ -15,13 +15,13 @@ from neardup.sample.languages import LEXICON, Language, lexicon
 
 TOPICS: Final = 12
 TOPIC_WORDS: Final = 2000
-"""Words of a topic out of its language's lexicon."""
+"""Words of a topic from the lexicon of its language."""
 
 PARAGRAPH: Final = "\0"
-"""Stands between paragraphs in made text; a template puts its markup there."""
+"""Separator of paragraphs in generated text, which a template replaces with markup."""
 
 PLAIN, COMMA, STOP, LAST, CAPITAL = range(5)
-"""How a word is written: as it is, before a comma, at the end of a sentence or paragraph, at the start."""
+"""Typography of a word: plain, before a comma, at the end of a sentence or paragraph, at the start of a sentence."""
 
 _DRAWS: Final = 2**16  # two random bytes
 _COMMON_SHARE: Final = 0.35
@@ -29,7 +29,7 @@ _EXPONENT: Final = 1.0
 
 
 class Vocabulary:
-    """The words of one topic. A *form* is a word and how it is written, as one number: `word + size · way`."""
+    """The words of one topic. A *form* is a word and its typography as one number: `word + size · way`."""
 
     def __init__(self, language: Language, topic: int) -> None:
         draw = random.Random(f"topic {topic} of {language.code}")  # noqa: S311
@@ -44,22 +44,22 @@ class Vocabulary:
         self.bytes_per_word = float(lengths[self._by_chance].mean())
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[np.int32]:
-        """Words by chance, each as often as Zipf's law has it."""
+        """Draw random words with the frequencies of Zipf's law."""
         drawn: NDArray[np.int32] = self._by_chance[np.frombuffer(rng.bytes(2 * count), dtype="<u2")]
         return drawn
 
     def text(self, forms: NDArray[np.int32]) -> str:
-        """The text that forms are written as."""
+        """Return the text of forms."""
         return "".join(self._forms[forms].tolist())
 
     def words(self, forms: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The words of forms, however they are written."""
+        """Return the words of forms, without their typography."""
         return forms % np.int32(self.size)
 
 
 @cache
 def vocabulary(language: Language, topic: int) -> Vocabulary:
-    """The vocabulary of a topic, made once."""
+    """Return the vocabulary of a topic, created once."""
     return Vocabulary(language, topic)
 
 
@@ -76,7 +76,7 @@ def _written(words: list[str], language: Language) -> NDArray[np.object_]:
 
 
 def _quantiles(common: int, size: int) -> NDArray[np.int32]:
-    """Which word the n-th of _DRAWS equally likely draws is: one look-up a word instead of a search."""
+    """Return the word for each of _DRAWS equally likely draws: one lookup per word instead of a search."""
     weights = np.empty(size)
     for part, share in ((slice(0, common), _COMMON_SHARE), (slice(common, size), 1 - _COMMON_SHARE)):
         zipf = 1.0 / np.arange(1, weights[part].size + 1) ** _EXPONENT

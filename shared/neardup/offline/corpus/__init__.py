@@ -1,1 +1,1 @@
-"""The corpus: settled documents in Parquet files, and the columns that a pass works on."""
+"""The corpus: judged documents in Parquet files, and the column store that a pass works on."""

@@ -112,7 +112,7 @@ class _StoredRows:
         rows = self._rows.rows_of(ids)
         if (rows == NO_ROW).any():
             missing = DocumentId(*ids[np.argmax(rows == NO_ROW)].tolist())
-            raise WrongState(f"document {missing}: expected it among the gathered documents; {HOW_TO_MAKE} --full")
+            raise WrongState(f"document {missing}: expected it in the column store; {HOW_TO_MAKE} --full")
         kept = self._kept[rows]
         names = (f"{partition}:{offset}" for _, partition, offset in self._documents.id[kept].tolist())
         return zip(rows.tolist(), names, kept.tolist(), strict=True)

@@ -61,7 +61,7 @@ class SimilarRows(NamedTuple):
 def similar_rows(
     documents: ColumnStore, postings: Postings, signatures: Signatures, page: Page, thresholds: Thresholds, limit: int
 ) -> SimilarRows:
-    """Return the kept documents that resemble a page most. Raises OverLimit, if the limits say so.
+    """Return the kept documents that resemble a page most. Raises OverLimit if the settings reject pages over a limit.
 
     The signatures must have the version of the documents. Postings of later documents are ignored.
     """

@@ -62,7 +62,7 @@ class Scratch:
     def __init__(self, session: SparkSession, directory: Path) -> None:
         self.session = session
         self.written = 0
-        """Bytes, by all steps so far."""
+        """Bytes written so far."""
         self._directory = directory
 
     def keep(self, frame: DataFrame, name: str) -> DataFrame:
