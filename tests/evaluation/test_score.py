@@ -138,9 +138,9 @@ def test_a_truth_with_holes_or_forward_references_is_refused(truths: list[Truth]
 def test_verdicts_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidVerdict, match="partition:offset, got 'x'"):
         score([Verdict(url="u", document="x", fetched_at=None, verdict=Kind.UNIQUE, revision=0)], TRUTHS)
-    with pytest.raises(InvalidVerdict, match="points at 0:0, which has no verdict"):
+    with pytest.raises(InvalidVerdict, match="refers to 0:0, which has no verdict"):
         score([verdict(2, 0)], TRUTHS)
-    with pytest.raises(InvalidVerdict, match="expected a duplicate to say of what"):
+    with pytest.raises(InvalidVerdict, match="expected a duplicate with duplicate_of"):
         score(
             [Verdict(url="https://a.example/0", document="0:0", fetched_at=None, verdict=Kind.DUPLICATE, revision=0)],
             TRUTHS,

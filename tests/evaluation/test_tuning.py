@@ -79,7 +79,7 @@ def test_probes_are_limited(pairs: list[Pair]) -> None:
 
 
 def test_too_few_pairs_are_refused(pairs: list[Pair]) -> None:
-    with pytest.raises(InvalidPair, match="no figure would be honest"):
+    with pytest.raises(InvalidPair, match="label more pairs to get unbiased results"):
         tune(pairs[:12], Settings(), space=SMALL)
 
 

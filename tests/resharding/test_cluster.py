@@ -90,7 +90,9 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
         await until_taken(old, "featurizer", topics.pages)
         with pytest.raises(NotAtRest, match="expected no workers, got 1: stop them first"):
             await reshard(old, tmp_path / "a")
-    with pytest.raises(NotAtRest, match=r"expected (no document to wait, got \d+ at owner|every record to be taken)"):
+    with pytest.raises(
+        NotAtRest, match=r"expected (no document to wait, got \d+ at owner|every record to be processed)"
+    ):
         await reshard(old, tmp_path / "b")
     async with running(old, "shard", "aggregator"):
         before = await last_verdicts(old, HALF)
@@ -105,7 +107,7 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
     assert "6 shard partitions and 2 owners become 6 and 3" in said.stdout
     assert "NEARDUP_GENERATION=1  (was 0)" in said.stdout
     new = await reshard(old, tmp_path / "d")
-    with pytest.raises(Retired, match="got one that was resharded: go on with NEARDUP_GENERATION=1"):
+    with pytest.raises(Retired, match="got one that was resharded: continue with NEARDUP_GENERATION=1"):
         await reshard(old, tmp_path / "e")
     for service in ("shard", "aggregator"):
         late = replace(old, state=tmp_path / "late")

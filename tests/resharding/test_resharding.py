@@ -111,9 +111,9 @@ async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
 async def test_a_run_that_was_cut_off_is_to_be_finished_first(tmp_path: Path) -> None:
     async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
         await stream.feed(PAGES[:5])
-        with pytest.raises(WrongState, match="got one that was cut off or still runs"):
+        with pytest.raises(WrongState, match="got one that was interrupted or is still running"):
             plan_resharding(tmp_path, SETTINGS)
-    with pytest.raises(WrongState, match="got one that was cut off or still runs"):
+    with pytest.raises(WrongState, match="got one that was interrupted or is still running"):
         plan_resharding(tmp_path, SETTINGS)
 
 

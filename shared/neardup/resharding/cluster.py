@@ -208,8 +208,8 @@ def _require_idle(resharding: Resharding, view: ClusterView) -> None:
     if any(lag.values()):
         most = max(lag, key=lambda each: lag[each])
         raise NotAtRest(
-            f"{most}: expected every record to be processed, got {lag[most]} that are not: start shards and aggregators, "
-            "let `neardup status` show no lag of them, stop them and try again"
+            f"{most}: expected every record to be processed, got {lag[most]} that are not: start shards and "
+            "aggregators, wait until `neardup status` shows no lag of them, stop them and try again"
         )
 
 

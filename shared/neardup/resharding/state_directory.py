@@ -37,8 +37,8 @@ def plan_resharding(
     require_plan(state, progress, resharding.old.plan.digest)
     if not progress.clean:
         raise WrongState(
-            f"{state}: expected a finished run, got one that was interrupted or is still running: let it finish, or run "
-            "`neardup dedup` once more to finish it"
+            f"{state}: expected a finished run, got one that was interrupted or is still running: let it finish, or "
+            "run `neardup dedup` once more to finish it"
         )
     return resharding
 
