@@ -3,10 +3,8 @@
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
@@ -53,10 +51,11 @@ _FETCHED_AGAIN: Final = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """A document in the index. The fields are the columns of its table, apart from a checksum, which SQLite does not
     provide.
+
+    Create entries with keyword arguments.
 
     `fetched` is the fetch time in milliseconds: `fetched_at` if it is a time in ISO 8601, otherwise the time of the
     record. `kept` is the document that stands for its copies. `row` and `kept_row` are rows of the two in the column
@@ -89,10 +88,6 @@ class Entry:
     def document(self) -> str:
         """Name of the document."""
         return str(self.id)
-
-
-_COLUMNS: Final = tuple(field.name for field in fields(Entry))
-_VALUES: Final = attrgetter(*_COLUMNS)
 
 
 class IndexReader:
@@ -166,7 +161,7 @@ class IndexReader:
 
     def _entry(self, row: Sequence[Any]) -> Entry:
         *values, expected = row
-        entry = Entry(**dict(zip(_COLUMNS, values, strict=True)))
+        entry = Entry._make(values)
         if (got := checksum_of(entry)) != expected:
             raise CorruptState(f"{self._path}: expected checksum {expected} of an entry, got {got}; {HOW_TO_MAKE}")
         return entry
@@ -180,13 +175,7 @@ class IndexReader:
 
 def checksum_of(entry: Entry) -> int:
     """Return the CRC-32 of all fields of an entry."""
-    return zlib.crc32(repr(values_of(entry)).encode())
-
-
-def values_of(entry: Entry) -> tuple[Any, ...]:
-    """Return the fields of an entry in the order of the columns of its table."""
-    values: tuple[Any, ...] = _VALUES(entry)
-    return values
+    return zlib.crc32(repr(tuple(entry)).encode())
 
 
 def url_hash(url: str) -> int:

@@ -27,7 +27,6 @@ from neardup.offline.queries.index_reader import (
     Entry,
     checksum_of,
     url_hash,
-    values_of,
 )
 from neardup.offline.results.schemas import CLUSTERS, CONTAINED
 from neardup.types import DocumentId
@@ -75,7 +74,7 @@ def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
         database.executescript(_TABLES)
         stored = _StoredRows(documents)
         for batch in _batches(results / "clusters.parquet", CLUSTERS):
-            database.executemany(_FILL, ((*values_of(entry), checksum_of(entry)) for entry in _entries(batch, stored)))
+            database.executemany(_FILL, ((*entry, checksum_of(entry)) for entry in _entries(batch, stored)))
         for batch in _batches(results / "contained.parquet", CONTAINED):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             parse = DocumentId.parse
