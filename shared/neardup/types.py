@@ -6,10 +6,11 @@ answer travel as packed arrays, many to a message, and so have no class of their
 
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 AFTER_ALL: Final = 2**63 - 1
 """The timestamp of canaries, and of nothing else."""
@@ -116,7 +117,7 @@ class Document:
     fingerprint: int
     checksums: Checksums
     size: int
-    sketch: NDArray[np.uint64]
+    sketch: "NDArray[np.uint64]"
     note: str | None = None
 
 
