@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ import pytest
 from neardup import metrics
 from neardup.settings import FILE_VARIABLE, Settings
 from neardup_services.cli import main
+from tests.support.commands import all_commands
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -20,14 +20,6 @@ REFERENCE = (ROOT / "deploy" / "docs" / "REFERENCE.md").read_text()
 TOLD = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "deploy").rglob("*.md")))}
 # Examples of a misspelt variable, of a prefix and of a variable that Kubernetes sets.
 NO_SETTINGS = {"NEARDUP_HAMMNG", "NEARDUP_TEST", "NEARDUP_TEST_KAFKA_VERSION", "NEARDUP_SERVICE_HOST"}
-
-
-def commands(command: click.Command = main, path: str = "neardup") -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for name, each in command.commands.items():
-            yield from commands(each, f"{path} {name}")
-    else:
-        yield path, command
 
 
 def metric_names() -> set[str]:
@@ -58,7 +50,7 @@ def test_every_metric_is_in_the_reference_and_the_other_way_round() -> None:
 
 
 def test_every_command_is_in_the_readme_and_has_help() -> None:
-    for path, command in commands():
+    for path, command in all_commands(main, "neardup"):
         assert f"`{path}" in README, path
         assert command.help, path
         for parameter in command.params:
@@ -67,7 +59,7 @@ def test_every_command_is_in_the_readme_and_has_help() -> None:
 
 @pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
 def test_every_command_that_is_named_exists(path: Path) -> None:
-    known = {path for path, _ in commands()}
+    known = {path for path, _ in all_commands(main, "neardup")}
     for found in re.findall(r"`(neardup [a-z][a-z -]*[a-z])", TOLD[path]):
         assert any(found == each or found.startswith(each + " ") for each in known), found
 

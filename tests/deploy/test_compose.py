@@ -22,6 +22,7 @@ from neardup import metrics
 from neardup.deployment.deployment import SERVICES as SERVICES_OF_NEARDUP
 from neardup.settings import Settings, variable_of
 from neardup_services.cli import main
+from tests.support.commands import subcommand
 
 ROOT = Path(__file__).parents[2]
 IMAGE = f"neardup:{neardup.__version__}"
@@ -51,7 +52,7 @@ def test_every_command_exists(service: dict[str, Any]) -> None:
     command: click.Command = main
     words = list(service["command"])
     while isinstance(command, click.Group):
-        command = command.commands[words.pop(0)]
+        command = subcommand(command, words.pop(0))
     command.make_context("neardup", words)  # raises if the arguments are wrong; runs nothing
 
 

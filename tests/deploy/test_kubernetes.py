@@ -21,6 +21,7 @@ import neardup
 from neardup.deployment.deployment import SERVICES
 from neardup.settings import Settings, variable_of
 from neardup_services.cli import main
+from tests.support.commands import subcommand
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/kubernetes"
@@ -131,7 +132,7 @@ def test_every_command_exists(owner: Object) -> None:
         command: click.Command = main
         words = list(container["args"])
         while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
+            command = subcommand(command, words.pop(0))
         command.make_context("neardup", words)
 
 

@@ -11,6 +11,7 @@ import yaml
 from neardup.errors import record_reasons
 from neardup.settings import Settings
 from neardup_services.cli import main
+from tests.support.commands import subcommand
 
 ROOT = Path(__file__).parents[2]
 RUNBOOK = (ROOT / "deploy/RUNBOOK.md").read_text()
@@ -27,7 +28,7 @@ def parsed(command: str) -> None:
     words = shlex.split(command)[1:]
     current: click.Command = main
     while isinstance(current, click.Group) and words:
-        current = current.commands[words.pop(0)]
+        current = subcommand(current, words.pop(0))
     known = {option for parameter in current.params for option in parameter.opts}
     for word in words:
         assert not word.startswith("-") or word in known, f"{command}: no option {word}"

@@ -1,11 +1,18 @@
-"""`neardup changes [URL]`: how pages change between crawls."""
+"""`neardup changes`: shows how pages change from one crawl to the next."""
 
 from pathlib import Path
 
 import click
 
 from neardup.offline.queries.changes import TENTHS, ChangeSummary, History
-from neardup_services.commands.asking import echo_json, echo_table, json_option, known, queries_of, state_option
+from neardup_services.commands._shared import (
+    echo_json,
+    echo_table,
+    json_option,
+    open_queries,
+    require_known,
+    state_option,
+)
 
 
 @click.command()
@@ -13,12 +20,18 @@ from neardup_services.commands.asking import echo_json, echo_table, json_option,
 @state_option
 @json_option
 def changes(url: str | None, state: Path | None, as_json: bool) -> None:
-    """Tell how the page of URL changed from one crawl to the next; without URL, how pages change.
+    """Show how pages change from one crawl to the next.
 
-    Exit code 1 if the url is unknown.
+    With URL: the changes of its page. Without URL: a summary of all pages that were crawled several times.
+
+    Exit code 1: the URL is unknown.
+
+    \b
+    Example:
+      neardup changes https://a.example/page
     """
-    queries = queries_of(state)
-    found: History | ChangeSummary = queries.changes() if url is None else known(queries.history(url), url)
+    queries = open_queries(state)
+    found: History | ChangeSummary = queries.changes() if url is None else require_known(queries.history(url), url)
     if as_json:
         echo_json(found)
     elif isinstance(found, History):

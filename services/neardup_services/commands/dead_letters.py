@@ -1,4 +1,4 @@
-"""`neardup dead-letters`: what could not be used, why, and another try."""
+"""`neardup dead-letters`: shows records that could not be used, and sends them again."""
 
 import asyncio
 import base64
@@ -25,33 +25,45 @@ _BATCH = 500
 
 @click.group("dead-letters")
 def dead_letters() -> None:
-    """Records that could not be used."""
+    """Show records that could not be used, or send them again."""
 
 
-_reason = click.option("--reason", help="Only those with this reason, as in invalid-page.")
-_topic = click.option("--topic", help="Only those that came from this topic; its last part is enough, as in pages.")
+_reason = click.option("--reason", help="Select letters with this reason, such as invalid-page.")
+_topic = click.option("--topic", help="Select letters from this topic; its last part is enough, such as pages.")
 
 
 @dead_letters.command()
 @_reason
 @_topic
-@click.option("--follow", is_flag=True, help="Go on until Ctrl-C; else end with the last one there is now.")
-@click.option("--json", "as_json", is_flag=True, help="One object a line, with the record as it came (base64).")
-@click.option("--summary", "as_summary", is_flag=True, help="Counts by stage and reason at the end, nothing else.")
+@click.option("--follow", is_flag=True, help="Continue until Ctrl-C instead of ending with the last existing letter.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, with the original record in base64."
+)
+@click.option("--summary", "as_summary", is_flag=True, help="Print only counts by stage and reason.")
 def show(reason: str | None, topic: str | None, follow: bool, as_json: bool, as_summary: bool) -> None:
-    """Print where each dead letter came from and why it is one."""
+    """Print the origin and the reason of each dead letter.
+
+    \b
+    Example:
+      neardup dead-letters show --summary
+    """
     asyncio.run(_show(Settings.load(), reason, topic, follow, as_json, as_summary))
 
 
 @dead_letters.command()
 @_reason
 @_topic
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
+@click.option("--dry-run", is_flag=True, help="Only print the number of records that would be sent.")
 def replay(reason: str | None, topic: str | None, dry_run: bool) -> None:
-    """Send dead letters once more to the topics that they came from, those there are now.
+    """Send dead letters again to the topics that they came from.
 
-    A page takes a new place in the order of pages; messages between services go to the partition that they were for.
-    What still cannot be used becomes a dead letter again. The old ones stay: nothing removes a record from a topic.
+    Only the letters that exist now are sent. A page gets a new place in the order of pages; a message between services
+    goes to its original partition. A record that still cannot be used becomes a dead letter again. The old letters
+    stay, since records cannot be removed from a topic.
+
+    \b
+    Example:
+      neardup dead-letters replay --reason over-limit --dry-run
     """
     sent = asyncio.run(_replay(Settings.load(), reason, topic, dry_run))
     for name, count in sorted(sent.items()):
@@ -109,7 +121,7 @@ async def _chosen(
 
 def _line(letter: DeadLetter) -> str:
     when = datetime.fromtimestamp(letter.timestamp / 1000, UTC).isoformat(timespec="seconds")
-    # What came may be anything: nothing of it may steer the terminal.
+    # The detail may quote the record, and its control characters must not reach the terminal.
     return f"{when} {letter.topic}-{letter.partition} at {letter.offset}: {letter.reason}: {ascii(letter.detail)[1:-1]}"
 
 

@@ -1,4 +1,4 @@
-"""`neardup dedup`: files in, verdicts out, with no broker."""
+"""`neardup dedup`: finds the duplicates among pages in files, without a broker."""
 
 import asyncio
 import json
@@ -26,11 +26,11 @@ from neardup.inputs.opening import STANDARD_INPUT
 from neardup.messages import dead_letters
 from neardup.runtime.process_tuning import tune_process
 from neardup.settings import Settings
+from neardup_services.commands._shared import preset_option
 from neardup_services.commands.output_files import STANDARD_OUTPUT, Existing, OutputFile, OutputFiles
-from neardup_services.commands.preset import preset_option
 
 CHUNK: Final = 256
-"""Items that are read at once."""
+"""Number of items that are read at once."""
 EXIT_REJECTED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 
@@ -46,11 +46,13 @@ EXIT_INTERRUPTED: Final = 130
 @click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
 @click.option("--append", is_flag=True, help="Add to output files that another run wrote.")
 @click.option("--overwrite", is_flag=True, help="Replace output files that another run wrote.")
-@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
+@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
 @preset_option
-@click.option("--again", is_flag=True, help="Take inputs that the state has already taken, too.")
-@click.option("--save-seconds", default=60.0, show_default=True, help="Longest time between saves of the state.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
+@click.option("--again", is_flag=True, help="Process inputs again that an earlier run has processed.")
+@click.option(
+    "--save-seconds", default=60.0, show_default=True, help="Maximum time between saves of the state, in seconds."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def dedup(
     inputs: tuple[str, ...],
     state: Path | None,
@@ -64,13 +66,18 @@ def dedup(
     save_seconds: float,
     as_json: bool,
 ) -> None:
-    """Find the duplicates among the pages of INPUTS: JSON lines, msgpack, WARC, Parquet, folders of HTML, - for stdin.
+    """Find the duplicates among pages in files, without a broker.
 
-    Verdicts go to --out as they are reached; a later line for the same document replaces an earlier one. With --state
-    the next run compares with the pages of all earlier runs, and an interrupted run resumes and completes its output
-    files. Any other output file must be new or empty, unless --append or --overwrite is given.
+    INPUTS are JSON lines, msgpack, WARC, Parquet, folders of HTML, or - for standard input. Verdicts go to --out as
+    they are reached; a later line for the same document replaces an earlier one. With --state the next run compares
+    its pages with those of all earlier runs, and an interrupted run resumes and completes its output files. Any other
+    output file must be new or empty, unless --append or --overwrite is given.
 
-    Exit code 0: everything taken; 3: all but some items that could not be used; 130: interrupted, state saved.
+    Exit code 0: every item was processed; 3: some items could not be used; 130: interrupted, the state is saved.
+
+    \b
+    Example:
+      neardup dedup pages.jsonl --state state --out verdicts.jsonl
     """
     tune_process()
     settings = replace(Settings.load(preset=preset), verdict_format="json")

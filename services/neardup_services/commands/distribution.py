@@ -1,14 +1,11 @@
-"""`neardup distribution INPUT...`: how the fingerprints of pages are spread, and what crowds."""
+"""`neardup distribution`: shows how the fingerprints of pages are distributed."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Final
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from neardup.evaluation.distribution import BUCKET_BITS, Distribution, DistributionCounter
@@ -18,22 +15,28 @@ from neardup.inputs import open_input
 from neardup.inputs.folder import DEFAULT_PREFIX
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
+from neardup_services.commands._shared import make_progress, make_table, output_console
 
 _LEAST_SHOWN: Final = 0.005
-"""A position with a smaller share of the neighbours is left out of the table."""
+"""Smallest share of the neighbours that is shown in the table."""
 
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True)
-@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
-@click.option("--spikes", default=10, show_default=True, type=click.IntRange(0), help="How many to name.")
-@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts, as SVG.")
-@click.option("--json", "as_json", is_flag=True, help="One object, with all counts.")
+@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
+@click.option("--spikes", default=10, show_default=True, type=click.IntRange(0), help="Number of spikes to list.")
+@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts in SVG.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all counts.")
 def distribution(inputs: tuple[str, ...], url_prefix: str, spikes: int, plot: Path | None, as_json: bool) -> None:
-    """Tell how the fingerprints of the pages of INPUTS are spread: input as for `neardup dedup`, or fingerprint files.
+    """Show how the fingerprints of pages are distributed.
 
-    Neighbours in sorted order and buckets show where pages crowd; spikes are fingerprints that many pages have. From
-    pages, not from fingerprint files, there are also the distribution of simhash weights and the names of spikes.
+    INPUTS are of the same kinds as for `neardup dedup`, or fingerprint files. Neighbours in sorted order and buckets
+    show where fingerprints crowd; spikes are fingerprints of many pages. Only pages give the distribution of simhash
+    weights and the names of spikes, fingerprint files do not.
+
+    \b
+    Example:
+      neardup distribution pages.jsonl --plot charts
     """
     collected, unusable = _collect(inputs, url_prefix)
     found = collected.distribution(spikes=spikes)
@@ -50,8 +53,7 @@ def distribution(inputs: tuple[str, ...], url_prefix: str, spikes: int, plot: Pa
 def _collect(inputs: tuple[str, ...], url_prefix: str) -> tuple[DistributionCounter, int]:
     signatures = Signatures(SignatureOptions.of(Settings.load()), everything=False)
     collected, unusable = DistributionCounter(), 0
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+    with make_progress() as progress:
         for name in inputs:
             if is_fingerprint_file(Path(name)):
                 for chunk in read_fingerprints(Path(name)):
@@ -69,7 +71,7 @@ def _collect(inputs: tuple[str, ...], url_prefix: str) -> tuple[DistributionCoun
 
 
 def _print(found: Distribution, unusable: int) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = output_console()
     skipped = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
     console.print(
         f"{found.pages:,} pages, {found.distinct:,} different fingerprints; "
@@ -84,16 +86,14 @@ def _print(found: Distribution, unusable: int) -> None:
         )
     console.print(_leading(found))
     if found.spikes:
-        table = Table("fingerprint", "pages", "what", "for example", box=None, pad_edge=False)
+        table = make_table("fingerprint", "pages", "what", "for example", left=4)
         for spike in found.spikes:
             table.add_row(f"{spike.fingerprint:016x}", f"{spike.pages:,}", spike.name or "", spike.url)
         console.print(table)
 
 
 def _leading(found: Distribution) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for head in ("leading 1 of neighbours' XOR", "share", "if random"):
-        table.add_column(head, justify="right")
+    table = make_table("leading 1 of neighbours' XOR", "share", "if random", left=0)
     for position, share, random in found.shares():
         if max(share, random) >= _LEAST_SHOWN:
             table.add_row(f"{position}", f"{share:.3f}", f"{random:.3f}")

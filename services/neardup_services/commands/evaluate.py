@@ -1,7 +1,7 @@
-"""`neardup evaluate PAIRS...`: how good the verdicts are on labelled pairs, and each method alone."""
+"""`neardup evaluate`: measures precision and recall on labelled pairs, of the verdicts and of each method alone."""
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,18 +12,17 @@ from rich.table import Table
 from neardup.evaluation.confusion import Figure, Quality
 from neardup.evaluation.pairs import read_pairs
 from neardup.evaluation.plots import plots
-from neardup.evaluation.preset_costs import preset_costs
-from neardup.evaluation.psm_recall import psm_recall
+from neardup.evaluation.preset_costs import PresetCost, preset_costs
+from neardup.evaluation.psm_recall import PsmRecall, psm_recall
 from neardup.evaluation.report import Evaluation, MethodQuality
 from neardup.evaluation.report import evaluate as evaluate_pairs
 from neardup.evaluation.strata import BY_FILE
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
-from neardup_services.commands.evaluation_tables import methods_table, presets_table, psm_table
-from neardup_services.commands.preset import preset_option
+from neardup_services.commands._shared import make_table, output_console, preset_option
 
 MOST_K: Final = 7
-"""Up to which --psm looks: a kernel counts at most so many differing bits."""
+"""Largest k of --psm: a kernel counts at most this many differing bits."""
 _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
 
 
@@ -32,14 +31,24 @@ _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
     "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
 )
 @preset_option
-@click.option("--seed", default=0, show_default=True, help="Of folds and resamples.")
-@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts, as SVG.")
-@click.option("--curves", is_flag=True, help="Every method at every threshold, too.")
-@click.option("--table", "as_table", is_flag=True, help="Instead: F1 of every method, on all pairs and on each file.")
-@click.option("--presets", is_flag=True, help="Instead: what every preset costs and finds, here and in a sample crawl.")
-@click.option("--crawl-pages", default=5000, show_default=True, type=click.IntRange(1000), help="Of that crawl.")
-@click.option("--psm", is_flag=True, help="Instead: the recall of the probabilistic search against the exact one.")
-@click.option("--json", "as_json", is_flag=True, help="One object, with all figures and curves.")
+@click.option("--seed", default=0, show_default=True, help="Seed of folds and resamples.")
+@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts in SVG.")
+@click.option("--curves", is_flag=True, help="Also print every method at every threshold.")
+@click.option("--table", "as_table", is_flag=True, help="Print only F1 of every method, on all pairs and on each file.")
+@click.option(
+    "--presets",
+    is_flag=True,
+    help="Print only the costs and the quality of every preset, on PAIRS and on a sample crawl.",
+)
+@click.option(
+    "--crawl-pages",
+    default=5000,
+    show_default=True,
+    type=click.IntRange(1000),
+    help="Number of pages of the sample crawl.",
+)
+@click.option("--psm", is_flag=True, help="Print only the recall of the probabilistic search against the exact one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all figures and curves.")
 def evaluate(
     pairs: tuple[Path, ...],
     preset: str,
@@ -52,22 +61,27 @@ def evaluate(
     psm: bool,
     as_json: bool,
 ) -> None:
-    """Evaluate the settings on PAIRS: files of JSON lines with label, a and b, each text or html; .gz is fine.
+    """Measure precision and recall on labelled pairs.
 
-    Figures come with intervals of 95%, by bootstrap. The threshold of a method alone is chosen by cross-validation:
-    what is chosen on some pairs is tried on others.
+    PAIRS are files of JSON lines with label, a and b, each of them text or html; they may be compressed (.gz).
+    Intervals are of 95%, by bootstrap. The threshold of a single method is chosen by cross-validation: it is chosen on
+    one part of the pairs and measured on the other.
+
+    \b
+    Example:
+      neardup evaluate pairs.jsonl --plot charts
     """
     if as_table + presets + psm > 1:
         raise click.UsageError("expected one of --table, --presets and --psm")
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = output_console()
     known, settings = read_pairs(pairs), Settings.load(preset=preset)
     if presets:
         costs = preset_costs(known, list(sample_crawl(crawl_pages)), seed=seed)
-        _show(console, [each.as_dict() for each in costs], presets_table(costs), as_json)
+        _show(console, [each.as_dict() for each in costs], _presets_table(costs), as_json)
         return
     if psm:
         recalls = psm_recall(known, settings, range(settings.hamming, MOST_K + 1), seed=seed)
-        _show(console, [each.as_dict() for each in recalls], psm_table(recalls), as_json)
+        _show(console, [each.as_dict() for each in recalls], _psm_table(recalls), as_json)
         return
     found = evaluate_pairs(known, settings, seed=seed)
     if plot is not None:
@@ -78,7 +92,7 @@ def evaluate(
         click.echo(json.dumps(found.as_dict()))
         return
     if as_table:
-        console.print(methods_table(found))
+        console.print(_methods_table(found))
         return
     _print(console, found)
     if curves:
@@ -103,9 +117,7 @@ def _print(console: Console, found: Evaluation) -> None:
     console.print(
         f"missed: {found.not_found} near-duplicates that no table finds, {found.refused} that the rule turns down"
     )
-    table = Table(box=None, pad_edge=False)
-    for number, head in enumerate(_HEADS):
-        table.add_column(head, justify="left" if number < 2 else "right")
+    table = make_table(*_HEADS, left=2)
     for each in (found.verdict, found.rule, found.candidates):
         _add(table, each.name, "as set", each.total)
     for part in found.verdict.strata:
@@ -136,10 +148,49 @@ def _shown(figure: Figure) -> str:
 
 
 def _curve(alone: MethodQuality) -> Table:
-    table = Table(title=alone.name, title_justify="left", box=None, pad_edge=False)
-    for head in (alone.threshold, "precision", "recall", "F1"):
-        table.add_column(head, justify="right")
+    table = make_table(alone.threshold, "precision", "recall", "F1", left=0, title=alone.name)
     for point in alone.curve:
         figures = (point.precision, point.recall, point.f1)
         table.add_row(f"{point.threshold:g}", *("-" if each != each else f"{each:.3f}" for each in figures))
+    return table
+
+
+def _methods_table(found: Evaluation) -> Table:
+    """Return F1 of every method with a threshold by cross-validation, on all pairs and on those of each file."""
+    judged = [(alone.name, alone.judged) for alone in found.alone if alone.judged is not None]
+    files = [part for part in found.verdict.strata if part.startswith(BY_FILE)]
+    table = make_table("F1", "all", *(part.removeprefix(BY_FILE) for part in files))
+    for name, each in (("verdict, as set", found.verdict), *judged):
+        own = [each.strata[part].f1.value for part in files]
+        interval = f"{each.total.f1.value:.3f} ({each.total.f1.low:.2f} to {each.total.f1.high:.2f})"
+        table.add_row(name, interval, *(f"{value:.3f}" for value in own))
+    return table
+
+
+def _presets_table(costs: Sequence[PresetCost]) -> Table:
+    """Return one row per preset."""
+    table = make_table(
+        "preset", "probes", "bytes a page", "pages/s", "precision", "recall", "F1", "crawl precision", "crawl recall"
+    )
+    for each in costs:
+        pairs = (each.pairs.precision, each.pairs.recall, each.pairs.f1)
+        table.add_row(
+            each.preset,
+            f"{each.probes}",
+            f"{each.bytes_per_page:.0f}",
+            f"{each.pages_per_s:,.0f}",
+            *(f"{figure.value:.3f}" for figure in pairs),
+            *("-" if share is None else f"{share:.4f}" for share in (each.crawl_precision, each.crawl_recall)),
+        )
+    return table
+
+
+def _psm_table(recalls: Sequence[PsmRecall]) -> Table:
+    """Return one row per k."""
+    head = recalls[0]
+    flips = f"recall of {head.flips} flips"
+    table = make_table("k", "pairs", f"{flips}, fitted", f"{flips}, simulated", "flips for .95, fitted", "simulated")
+    for each in recalls:
+        shares = (f"{each.fitted:.3f}", f"{each.simulated:.3f}")
+        table.add_row(f"{each.k}", f"{each.pairs}", *shares, f"{each.fitted_flips}", f"{each.simulated_flips}")
     return table

@@ -1,4 +1,4 @@
-"""`neardup explain A B`: why two pages are, or are not, near-duplicates."""
+"""`neardup explain`: explains why two pages are, or are not, near-duplicates."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from neardup.matching.explain import explain as explain_pages
 from neardup.matching.rule import Thresholds
 from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
-from neardup_services.commands.files import page_from
+from neardup_services.commands._shared import read_page
 
 _SHOWN_WORDS = 12
 
@@ -20,11 +20,15 @@ _SHOWN_WORDS = 12
 @click.command()
 @click.argument("a")
 @click.argument("b")
-@click.option("--json", "as_json", is_flag=True, help="One object, for programs.")
-@click.option("--main-content", is_flag=True, help="Only main content, no navigation.")
-@click.option("--hamming", type=int, help="Most bits that may differ; else as set.")
-@click.option("--resemblance", type=float, help="Least for near; else as set.")
-@click.option("--containment", type=float, help="Least for contained; else as set.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--main-content", is_flag=True, help="Use the main content only, without navigation.")
+@click.option("--hamming", type=int, help="Maximum number of differing bits. Default: NEARDUP_HAMMING.")
+@click.option(
+    "--resemblance", type=float, help="Minimum resemblance of a near-duplicate. Default: NEARDUP_RESEMBLANCE."
+)
+@click.option(
+    "--containment", type=float, help="Minimum containment of a contained page. Default: NEARDUP_CONTAINMENT."
+)
 def explain(
     a: str,
     b: str,
@@ -34,7 +38,15 @@ def explain(
     resemblance: float | None,
     containment: float | None,
 ) -> None:
-    """Compare the pages in files A and B (- for standard input) as if A had been crawled first."""
+    """Explain why two pages are, or are not, near-duplicates.
+
+    Compares the pages in the files A and B (- for standard input) as if A had been crawled first: the verdict on B,
+    its reasons, the changes of settings that would reverse it, all measures of similarity, and the words that differ.
+
+    \b
+    Example:
+      neardup explain a.html b.html
+    """
     if a == b == "-":
         raise click.UsageError("expected at most one page on standard input")
     settings = Settings.load()
@@ -46,7 +58,7 @@ def explain(
     )
     k = settings.hamming if hamming is None else hamming
     try:
-        found = explain_pages(signatures, page_from(a), page_from(b), thresholds, k=k)
+        found = explain_pages(signatures, read_page(a), read_page(b), thresholds, k=k)
     except NeardupError as error:
         raise click.ClickException(str(error)) from error
     if as_json:

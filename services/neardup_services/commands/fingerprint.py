@@ -1,4 +1,4 @@
-"""`neardup fingerprint FILE...`: the signatures of pages."""
+"""`neardup fingerprint`: prints the signatures of pages."""
 
 import json
 from dataclasses import replace
@@ -9,23 +9,31 @@ import click
 from neardup.errors import NeardupError
 from neardup.settings import Settings
 from neardup.signatures.signature import Signature, SignatureOptions, Signatures
-from neardup_services.commands.files import page_from
+from neardup_services.commands._shared import read_page
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help="One object a line, with every signature.")
-@click.option("--main-content", is_flag=True, help="Only main content, no navigation.")
-@click.option("--charset", help="As the server would say it; otherwise it is detected.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, with every signature.")
+@click.option("--main-content", is_flag=True, help="Use the main content only, without navigation.")
+@click.option("--charset", help="Charset as in the Content-Type header. Default: detected.")
 def fingerprint(files: tuple[str, ...], as_json: bool, main_content: bool, charset: str | None) -> None:
-    """Print the fingerprint and what else is known of each FILE (- for standard input)."""
+    """Print the signatures of pages in files.
+
+    The signatures of each FILE (- for standard input) are its fingerprint, its checksums and its sketches. Files that
+    end in .txt or .md are text, all others are HTML.
+
+    \b
+    Example:
+      neardup fingerprint a.html b.html
+    """
     settings = Settings.load()
     signatures = Signatures(SignatureOptions.of(replace(settings, main_content=main_content or settings.main_content)))
     if not as_json:
         click.echo(f"signature version {signatures.version}")
     for name in files:
         try:
-            signature = signatures.of(page_from(name, charset))
+            signature = signatures.of(read_page(name, charset))
         except NeardupError as error:
             raise click.ClickException(f"{name}: {error}") from error
         if as_json:

@@ -14,21 +14,32 @@ from neardup.settings import Settings
 @click.command()
 @click.argument("urls", nargs=-1, required=True)
 def forget(urls: tuple[str, ...]) -> None:
-    """Forget every page of URLS: pages that come later are not compared with them, and the next offline pass leaves
-    them out of its results.
+    """Forget every page of some URLs.
 
-    What the stream said stays said: its verdicts that point at a forgotten page are not revised.
+    Later pages are not compared with the pages of URLS, and the next offline pass omits them from its results. Earlier
+    verdicts that point at a forgotten page are not revised.
+
+    \b
+    Example:
+      neardup forget https://a.example/page
     """
     asyncio.run(_send(Settings.load(), [Forget(url) for url in urls]))
     click.echo(f"{len(urls)} urls: the owners will forget them")
 
 
 @click.command()
-@click.option("--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time in UTC.")
+@click.option(
+    "--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time of arrival, in UTC."
+)
 def expire(before: datetime) -> None:
-    """Forget every page that came before a time, in the stream and in the next offline pass.
+    """Forget every page that arrived before a given time.
 
-    Shards keep fingerprints alone; they drop old ones by themselves when NEARDUP_TTL_HOURS is set.
+    Applies to the stream and to the next offline pass. Shards keep only fingerprints; they drop old ones by themselves
+    if NEARDUP_TTL_HOURS is set.
+
+    \b
+    Example:
+      neardup expire --before 2026-01-31
     """
     moment = int(before.replace(tzinfo=UTC).timestamp() * 1000)
     asyncio.run(_send(Settings.load(), [Expire(moment)]))
@@ -38,6 +49,6 @@ def expire(before: datetime) -> None:
 async def _send(settings: Settings, given: list[Forget | Expire]) -> None:
     inbox = Topics.under(settings.prefix, settings.generation).inbox
     async with KafkaLog(settings) as log:
-        # As many as there are, whatever the settings of this shell say: every owner must hear it.
+        # Every owner must get the order, even if NEARDUP_OWNERS is not set here as it is for the workers.
         owners = await log.partitions(inbox)
         await log.send([output for order in given for output in orders(order, inbox, owners)])

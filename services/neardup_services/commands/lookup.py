@@ -1,4 +1,4 @@
-"""`neardup lookup URL`: what the offline pass knows of a url."""
+"""`neardup lookup`: shows the documents and the clusters of a URL."""
 
 from pathlib import Path
 
@@ -6,20 +6,36 @@ import click
 
 from neardup.offline.queries.answers import Lookup
 from neardup.offline.queries.queries import MOST_URLS
-from neardup_services.commands.asking import echo_json, echo_table, json_option, known, queries_of, state_option
+from neardup_services.commands._shared import (
+    echo_json,
+    echo_table,
+    json_option,
+    open_queries,
+    require_known,
+    state_option,
+)
 
 
 @click.command()
 @click.argument("url")
 @state_option
-@click.option("--limit", default=MOST_URLS, show_default=True, type=click.IntRange(1), help="Most to tell of each.")
+@click.option(
+    "--limit", default=MOST_URLS, show_default=True, type=click.IntRange(1), help="Maximum length of each list."
+)
 @json_option
 def lookup(url: str, state: Path | None, limit: int, as_json: bool) -> None:
-    """Tell the documents of URL, newest first, their clusters, and what contains or is contained in them.
+    """Show the documents and the clusters of a URL.
 
-    Answers come from the last offline pass (`neardup recluster`). Exit code 1 if the url is unknown.
+    The newest document comes first. Pages that contain a document or are contained in it are listed, too. Answers come
+    from the last offline pass (`neardup recluster`).
+
+    Exit code 1: the URL is unknown.
+
+    \b
+    Example:
+      neardup lookup https://a.example/page
     """
-    found: Lookup = known(queries_of(state).lookup(url, limit), url)
+    found: Lookup = require_known(open_queries(state).lookup(url, limit), url)
     if as_json:
         echo_json(found)
     else:

@@ -1,4 +1,4 @@
-"""`neardup moved URL`: where a page is now."""
+"""`neardup moved`: finds the URL where a page was last fetched."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import click
 
 from neardup.offline.queries.answers import Moved
 from neardup.util.formatting import printable
-from neardup_services.commands.asking import echo_json, json_option, known, queries_of, state_option
+from neardup_services.commands._shared import echo_json, json_option, open_queries, require_known, state_option
 
 
 @click.command()
@@ -14,11 +14,17 @@ from neardup_services.commands.asking import echo_json, json_option, known, quer
 @state_option
 @json_option
 def moved(url: str, state: Path | None, as_json: bool) -> None:
-    """Tell where the page of URL was fetched last under another url, and how that relates to it.
+    """Find the URL where a page was last fetched.
 
-    Exit code 1 if the url is unknown.
+    Prints the other URL under which the page of URL was fetched last, and the relation of the two documents.
+
+    Exit code 1: the URL is unknown.
+
+    \b
+    Example:
+      neardup moved https://a.example/page
     """
-    found: Moved = known(queries_of(state).moved(url), url)
+    found: Moved = require_known(open_queries(state).moved(url), url)
     if as_json:
         echo_json(found)
     else:

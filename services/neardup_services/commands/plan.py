@@ -1,24 +1,22 @@
-"""`neardup plan`: what each way to find candidates would cost, side by side."""
+"""`neardup plan`: compares the costs of designs of the fingerprint tables."""
 
 import json
 import re
-import sys
 from dataclasses import asdict
 from typing import Any, Final
 
 import click
-from rich.console import Console
-from rich.table import Table as Grid
 
 from neardup.index.costs import Constants, Option, compare, measure
 from neardup.index.plan.design import MAX_K
+from neardup_services.commands._shared import make_table, output_console
 
 _UNITS: Final = {"": 1, "b": 1, **{f"{c}ib": 2 ** (10 * n) for n, c in enumerate("kmgtp", 1)}}
 _UNITS_10: Final = {f"{c}b": 10 ** (3 * n) for n, c in enumerate("kmgtp", 1)}
 
 
 class Size(click.ParamType):
-    """Bytes with a unit: 32GiB, 500MB."""
+    """A size in bytes, written with a unit: 32GiB, 500MB."""
 
     name = "size"
 
@@ -36,18 +34,37 @@ class Size(click.ParamType):
 
 
 @click.command()
-@click.option("--pages", required=True, type=click.FloatRange(1e3, 1e15), help="how many pages to remember, e.g. 8e9")
 @click.option(
-    "--k", default=3, show_default=True, type=click.IntRange(1, MAX_K), help="bits that near-duplicates differ in"
+    "--pages", required=True, type=click.FloatRange(1e3, 1e15), help="Number of pages to remember, such as 8e9."
 )
-@click.option("--memory-per-shard", default="32GiB", show_default=True, type=Size(), help="a slice takes at most this")
-@click.option("--memory-per-machine", default="256GiB", show_default=True, type=Size(), help="for tables")
-@click.option("--most-tables", default=40, show_default=True, type=click.IntRange(1, 200), help="of the exact search")
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+@click.option(
+    "--k",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, MAX_K),
+    help="Maximum number of differing bits of near-duplicates.",
+)
+@click.option("--memory-per-shard", default="32GiB", show_default=True, type=Size(), help="Maximum size of a slice.")
+@click.option(
+    "--memory-per-machine", default="256GiB", show_default=True, type=Size(), help="Memory for tables per machine."
+)
+@click.option(
+    "--most-tables",
+    default=40,
+    show_default=True,
+    type=click.IntRange(1, 200),
+    help="Maximum number of tables of the exact search.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def plan(pages: float, k: int, memory_per_shard: int, memory_per_machine: int, most_tables: int, as_json: bool) -> None:
-    """Compare designs of the fingerprint tables: memory, shards, machines, messages and time per page.
+    """Compare the costs of designs of the fingerprint tables.
 
-    The time is computed from what this machine does, measured on the spot; bytes per page from runs that are built.
+    The costs are memory, shards, machines, messages and time per page. Times are computed from operations that are
+    measured on this machine, bytes per page from sorted runs that are built for the comparison.
+
+    \b
+    Example:
+      neardup plan --pages 8e9 --memory-per-shard 64GiB
     """
     constants = measure()
     options = compare(
@@ -66,16 +83,14 @@ def plan(pages: float, k: int, memory_per_shard: int, memory_per_machine: int, m
 
 
 def _print(pages: float, k: int, constants: Constants, options: list[Option]) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = output_console()
     console.print(
         f"{pages:,.0f} pages, k = {k}. This machine: read {constants.read_ns:.1f} ns, "
         f"compare {constants.scan_ns:.2f} ns, permute {constants.permute_ns:.1f} ns, flip {constants.flip_ns:.0f} ns"
     )
     heads = ("search", "tables", "p_i", "lookups", "candidates", "bytes/page", "packed", "shards", "packed", "machines",
              "packed", "messages/page", "µs/page")  # fmt: skip
-    grid = Grid(box=None, pad_edge=False)
-    for number, head in enumerate(heads):
-        grid.add_column(head, justify="left" if number == 0 else "right")
+    grid = make_table(*heads)
     for each in options:
         leading = f"{each.least_leading}" if each.least_leading == each.most_leading else (
             f"{each.least_leading}-{each.most_leading}")  # fmt: skip

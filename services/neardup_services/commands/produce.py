@@ -1,4 +1,4 @@
-"""`neardup produce`: pages from files to the pages topic."""
+"""`neardup produce`: sends the pages in files to the pages topic."""
 
 import asyncio
 import contextlib
@@ -38,9 +38,15 @@ _STALL_SECONDS: Final = 120.0
     help="Seconds without a new verdict after which `--wait` fails.",
 )
 def produce(inputs: tuple[str, ...], url_prefix: str, rate: float | None, wait: bool, timeout: float) -> None:
-    """Send the pages of INPUTS to the pages topic: the same kinds of input as `neardup dedup`.
+    """Send the pages in files to the pages topic.
 
-    Exit code 3 if some items could not be used; they are listed on standard error.
+    INPUTS are of the same kinds as for `neardup dedup`.
+
+    Exit code 3: some items could not be used; they are listed on standard error.
+
+    \b
+    Example:
+      neardup produce pages.jsonl --rate 500
     """
     sources = [open_input(name, url_prefix=url_prefix) for name in inputs]
     rejected = asyncio.run(_produce(Settings.load(), sources, rate, timeout if wait else None))

@@ -1,4 +1,4 @@
-"""`neardup recluster`: the offline pass over all documents that were settled."""
+"""`neardup recluster`: runs the offline pass."""
 
 import signal
 import sys
@@ -8,8 +8,7 @@ from types import FrameType
 from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from neardup.deployment.deployment import corpus_address
 from neardup.offline.corpus.corpus import Corpus
@@ -18,23 +17,39 @@ from neardup.offline.passes.recluster import RESULTS, reset_pass, run_pass
 from neardup.offline.report.report import Report
 from neardup.offline.report.text import as_json, html, text
 from neardup.settings import PAIR_SOURCES, Settings
-from neardup_services.commands.asking import state_option
+from neardup_services.commands._shared import make_progress, state_option
 
 EXIT_INTERRUPTED: Final = 130
 
 
 @click.command()
 @state_option
-@click.option("--corpus", "address", help="Folder or fsspec address of the corpus; else as set, or in the state.")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory for the results; else `clusters` in the state.")
 @click.option(
-    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="What runs the pass."
+    "--corpus",
+    "address",
+    help="Folder or fsspec address of the corpus. Default: NEARDUP_CORPUS, or `corpus` in the state directory.",
 )
-@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
-@click.option("--sources", "names", help=f"Of pairs, joined by +: {', '.join(PAIR_SOURCES)}; else as set.")
-@click.option("--full", is_flag=True, help="Forget what runs before found, and take other settings.")
-@click.option("--json", "as_object", is_flag=True, help="The summary as one JSON object.")
-@click.option("--report", "page", type=click.Path(path_type=Path), help="File for the summary as a page of HTML.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Directory for the results. Default: `clusters` in the state directory.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Engine that runs the pass.",
+)
+@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+@click.option(
+    "--sources",
+    "names",
+    help=f"Sources of pairs, joined by +: {', '.join(PAIR_SOURCES)}. Default: NEARDUP_PAIR_SOURCES.",
+)
+@click.option("--full", is_flag=True, help="Discard the results of earlier passes. Needed after a change of settings.")
+@click.option("--json", "as_object", is_flag=True, help="Print the summary as one JSON object.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="File for the summary as HTML.")
 def recluster(
     state: Path | None,
     address: str | None,
@@ -46,22 +61,27 @@ def recluster(
     as_object: bool,
     page: Path | None,
 ) -> None:
-    """Group all documents of the corpus into clusters, and list verdicts of the stream that turn out wrong.
+    """Cluster all pages, and find verdicts that were wrong.
 
-    The next run compares only what has come since; an interrupted one goes on where it was. Results are Parquet files
-    (clusters, contained, edges, overturned) and the index that `neardup lookup` and the like read.
+    The offline pass groups the documents of the corpus into clusters. It compares only documents that are new since the
+    last pass, and resumes if it was interrupted. The results are Parquet files (clusters, contained, edges,
+    overturned), and the index that `neardup lookup`, `similar`, `moved` and `changes` read.
 
-    Exit code 0: done; 1: it cannot be done, and why; 130: interrupted, run it again to go on.
+    Exit code 0: done; 1: failed, with an error; 130: interrupted, the next run resumes.
+
+    \b
+    Example:
+      neardup recluster --state state --report report.html
     """
     settings = Settings.load(pair_sources=tuple(names.split("+"))) if names else Settings.load()
     options = Options.of(settings)
     if state is not None:
-        # A state directory that is named has its own corpus.
+        # A state directory that is given as an option has its own corpus.
         settings = replace(settings, state=state, corpus="")
     address = address or corpus_address(settings)
     out = out or settings.state / RESULTS
     if not Corpus(address).files():
-        raise click.ClickException(f"{address}: expected the files of a corpus, there are none")
+        raise click.ClickException(f"{address}: expected the files of a corpus, found none")
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if full:
@@ -70,9 +90,9 @@ def recluster(
             report = _on_spark(address, out, options, master)
         else:
             with _Bars() as bars:
-                report = run_pass(address, out, options, bars.tell)
+                report = run_pass(address, out, options, bars.update)
     except KeyboardInterrupt:
-        click.echo(f"interrupted; run it again to go on, what is done is in {out}", err=True)
+        click.echo(f"interrupted; run the command again to resume, finished phases are kept in {out}", err=True)
         sys.exit(EXIT_INTERRUPTED)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -96,18 +116,12 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 class _Bars:
-    """A bar for each phase, while it runs; none where nobody looks."""
+    """A progress bar for each phase."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, TaskID] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            transient=True,
+        self._progress = make_progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         )
 
     def __enter__(self) -> "_Bars":
@@ -117,8 +131,8 @@ class _Bars:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
-    def tell(self, phase: str, done: int, of: int) -> None:
-        """See `recluster`."""
+    def update(self, phase: str, done: int, of: int) -> None:
+        """Show the progress of a phase; see `recluster`."""
         if phase not in self._tasks:
             self._tasks[phase] = self._progress.add_task(phase)
         self._progress.update(self._tasks[phase], completed=done, total=of)

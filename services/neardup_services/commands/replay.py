@@ -1,15 +1,11 @@
-"""`neardup replay STATE`: what other settings would have decided."""
+"""`neardup replay`: compares past verdicts with those of other settings."""
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from neardup.errors import WrongState
 from neardup.inputs import open_input
@@ -21,24 +17,32 @@ from neardup.replay.labelling import pages_by_number, pairs_to_label
 from neardup.replay.replaying import ReplayResult, replay_pages, replay_sketches
 from neardup.settings import Settings
 from neardup.types import Page, PageRef
-from neardup_services.commands.preset import preset_option
+from neardup_services.commands._shared import make_progress, make_table, output_console, preset_option
 
 
 @click.command()
 @click.argument("state", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--settings", "other", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of the other settings, as TOML; it wins over variables.",
+    help="File with the other settings, in TOML. It takes precedence over environment variables.",
 )  # fmt: skip
 @preset_option
 @click.option(
     "--pages", "inputs", multiple=True,
-    help="Inputs that the state was made of, in that order: needed for settings that change signatures.",
+    help="Inputs of the runs that made the state, in the same order. Needed for settings that change signatures.",
 )  # fmt: skip
-@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Of the urls of pages from folders.")
-@click.option("--examples", default=5, show_default=True, type=click.IntRange(0), help="Pages to show of each change.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for all of them, to be labelled.")
-@click.option("--json", "as_json", is_flag=True, help="One object, for programs.")
+@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
+@click.option(
+    "--examples",
+    default=5,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Number of pages to show per kind of change.",
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="File for all differences, as pairs to be labelled."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(
     state: Path,
     other: Path | None,
@@ -49,11 +53,16 @@ def replay(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Tell what other settings would have decided about the pages of a STATE directory.
+    """Compare past verdicts with those of other settings.
 
-    The documents go through the stages once more, in the order of all pages, from the sketches that the state's corpus
-    keeps: thresholds, k, tables and bands can be replayed. Settings that change signatures need the pages themselves.
-    Nothing in STATE is changed. With --out every difference becomes a pair for `neardup evaluate`, its label open.
+    The documents of the STATE directory go through the stages again, in the order of all pages, from the sketches that
+    the corpus keeps. Thresholds, k, tables and bands can be replayed this way; settings that change signatures need the
+    pages themselves (--pages). STATE does not change. With --out every difference becomes a pair for
+    `neardup evaluate`, whose label is still open.
+
+    \b
+    Example:
+      neardup replay state --settings tuned.toml
     """
     settings = Settings.load(preset=preset, other=other)
     corpus = Corpus(str(state / "corpus"))
@@ -63,14 +72,10 @@ def replay(
     def pages() -> Iterator[Page]:
         for name in inputs:
             for item in open_input(name, url_prefix=url_prefix).items():
-                if item.page is not None:  # what is no page got no number
+                if item.page is not None:  # items that are no page have no number
                     yield item.page
 
-    console = Console(stderr=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="neardup-replay-") as place,
-        Progress(console=console, disable=not console.is_terminal, transient=True) as progress,
-    ):
+    with tempfile.TemporaryDirectory(prefix="neardup-replay-") as place, make_progress() as progress:
         documents = gather(corpus, Path(place) / "documents")
         task = progress.add_task("replaying", total=len(documents))
 
@@ -104,7 +109,7 @@ def _write(out: Path, found: Differences, replayed: ReplayResult, pages: Iterato
 
 
 def _print(found: Differences, pages: Sequence[PageRef], examples: int) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console = output_console()
     console.print(f"{found.pages:,} pages, {found.count:,} would be decided otherwise")
     for name, counts in (("was", found.was), ("now", found.now)):
         console.print(f"{name}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
@@ -112,9 +117,9 @@ def _print(found: Differences, pages: Sequence[PageRef], examples: int) -> None:
     if moved:
         console.print(f"{moved:,} stay duplicates, of another page or in another way")
     for (was, now), some in found.found.items():
-        table = Table(title=f"{was} → {now}: {len(some):,}", title_justify="left", box=None, pad_edge=False)
-        for head in ("resemblance", "contained", "bits", "page", "of"):
-            table.add_column(head, justify="right" if head in ("resemblance", "contained", "bits") else "left")
+        table = make_table("resemblance", "contained", "bits", left=0, title=f"{was} → {now}: {len(some):,}")
+        table.add_column("page")
+        table.add_column("of")
         for each in some[:examples]:
             figures = (each.resemblance, each.containment, each.hamming)
             shown = ("-" if value is None else f"{value:.4g}" for value in figures)

@@ -1,4 +1,4 @@
-"""`neardup reshard`: other numbers of slices or owners for a deployment, or for a state directory."""
+"""`neardup reshard`: changes the number of slices or owners of a deployment or of a state directory."""
 
 import asyncio
 import tempfile
@@ -15,15 +15,19 @@ from neardup.settings import Settings
 
 @click.command()
 @click.option(
-    "--state", type=click.Path(path_type=Path), help="Reshard the state of `neardup dedup` here; no broker is asked."
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Reshard the state of `neardup dedup` in this directory, without a broker.",
 )
-@click.option("--slice-bits", type=click.IntRange(0, 16), help="NEARDUP_SLICE_BITS from then on.")
-@click.option("--band-slice-bits", type=click.IntRange(0, 16), help="NEARDUP_BAND_SLICE_BITS from then on.")
-@click.option("--owners", type=click.IntRange(1, 10_000), help="NEARDUP_OWNERS from then on; not with --state.")
+@click.option("--slice-bits", type=click.IntRange(0, 16), help="New value of NEARDUP_SLICE_BITS.")
+@click.option("--band-slice-bits", type=click.IntRange(0, 16), help="New value of NEARDUP_BAND_SLICE_BITS.")
+@click.option("--owners", type=click.IntRange(1, 10_000), help="New value of NEARDUP_OWNERS; not with --state.")
 @click.option(
-    "--scratch", type=click.Path(path_type=Path), help="Directory with room for all state; else a temporary one."
+    "--scratch",
+    type=click.Path(path_type=Path),
+    help="Directory with room for the whole state. Default: a temporary directory.",
 )
-@click.option("--dry-run", is_flag=True, help="Check and say what would be done; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Check, and print the changes without making them.")
 def reshard(
     state: Path | None,
     slice_bits: int | None,
@@ -32,12 +36,17 @@ def reshard(
     scratch: Path | None,
     dry_run: bool,
 ) -> None:
-    """Cut the tables into other slices, or change the number of owners; the pages that follow get the same verdicts.
+    """Change the number of slices or of owners.
 
-    Without options every table gets twice as many slices. The settings in force must be those of the deployment as it
-    is; at the end it says which to change. Featurizers, shards and aggregators must be stopped, with no lag but that of
-    the featurizers: pages may wait. What is known is read from the log and written to new topics; verdicts are not said
-    again. After a crash, run it again.
+    Without options every table gets twice as many slices. The pages that follow get the same verdicts as before.
+
+    The current settings must be those of the deployment; at the end the command prints the settings to change. Stop
+    featurizers, shards and aggregators first, with no lag except that of the featurizers: pages may wait. The state is
+    read from the log and written to new topics; verdicts are not emitted again. After a crash, run the command again.
+
+    \b
+    Example:
+      neardup reshard --owners 16 --dry-run
     """
     settings = Settings.load()
     if state is not None:
@@ -56,7 +65,7 @@ def reshard(
             asyncio.run(_on_cluster(resharding, Path(directory), dry_run))
     click.echo("would have to be set from then on:" if dry_run else "done; from now on set:")
     for variable, before, after in resharding.changes():
-        # A state directory knows its generation by itself.
+        # A state directory keeps its generation itself.
         if not (state is not None and variable == "NEARDUP_GENERATION"):
             click.echo(f"  {variable}={after}  (was {before})")
 

@@ -1,4 +1,4 @@
-"""`neardup sample`: a made crawl with known truth, to a file or a pipe."""
+"""`neardup sample`: generates a crawl whose duplicates are known."""
 
 import gzip
 import sys
@@ -8,34 +8,42 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from neardup.sample.crawl import LEAST_MEAN_BYTES, MEAN_BYTES, sample_crawl
 from neardup.sample.files import FORMATS, JSONL, write_sampled
 from neardup.sample.truth import write_truth
+from neardup_services.commands._shared import make_progress
 
 _SHOWN_EVERY = 100
 
 
 @click.command()
-@click.option("--pages", default=10_000, show_default=True, type=click.IntRange(1), help="how many to make")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="another seed, another crawl")
-@click.option("--out", required=True, metavar="FILE", help="where to; .gz is compressed, - is standard output")
-@click.option("--truth", metavar="FILE", help="where to write what is true of each page, for `neardup score`")
-@click.option("--format", "form", default=JSONL, show_default=True, type=click.Choice(FORMATS), help="of the pages")
+@click.option("--pages", default=10_000, show_default=True, type=click.IntRange(1), help="Number of pages.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Seed of the random choices.")
+@click.option(
+    "--out", required=True, metavar="FILE", help="File for the pages; .gz is compressed, - is standard output."
+)
+@click.option("--truth", metavar="FILE", help="File for the truth about each page, for `neardup score`.")
+@click.option(
+    "--format", "form", default=JSONL, show_default=True, type=click.Choice(FORMATS), help="Format of the pages."
+)
 @click.option(
     "--mean-bytes",
     default=MEAN_BYTES,
     show_default=True,
     type=click.IntRange(LEAST_MEAN_BYTES, 10**6),
-    help="of HTML, about",
+    help="Approximate mean size of a page in bytes of HTML.",
 )
 def sample(pages: int, seed: int, out: str, truth: str | None, form: str, mean_bytes: int) -> None:
-    """Make a crawl with known truth: originals, copies, edits, mirrors, recrawls, in ten languages.
+    """Generate a crawl whose duplicates are known.
 
-    The same options make the same pages; with more pages, it begins with the same ones. msgpack keeps the bytes of
-    pages in old charsets, JSON lines have them as text.
+    The crawl has originals, copies, edits, mirrors and recrawls in ten languages. The same options generate the same
+    pages, and a larger crawl begins with the pages of a smaller one. msgpack keeps the bytes of pages in old charsets,
+    JSON lines have them as text.
+
+    \b
+    Example:
+      neardup sample --pages 5000 --out pages.jsonl --truth truth.jsonl
     """
     with ExitStack() as opened:
         try:
@@ -43,8 +51,7 @@ def sample(pages: int, seed: int, out: str, truth: str | None, form: str, mean_b
             truth_file = opened.enter_context(_writer(truth)) if truth is not None else None
         except OSError as error:
             raise click.ClickException(f"{error.filename}: cannot write: {error.strerror}") from error
-        console = Console(stderr=True)
-        progress = opened.enter_context(Progress(console=console, disable=not console.is_terminal, transient=True))
+        progress = opened.enter_context(make_progress())
         task = progress.add_task("pages", total=pages)
         for number, made in enumerate(sample_crawl(pages, seed, mean_bytes), 1):
             pages_file.write(write_sampled(made.page, form))
@@ -64,6 +71,6 @@ def _writer(name: str) -> Iterator[BinaryIO]:
         if not name.endswith(".gz"):
             yield plain
             return
-        # No name and time in it: the same pages make the same file. Level 6 is a third of the time of 9.
+        # Without name and time the same pages give the same file. Level 6 takes a third of the time of 9.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
             yield cast(BinaryIO, packed)

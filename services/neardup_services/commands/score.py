@@ -1,15 +1,12 @@
-"""`neardup score VERDICTS TRUTH`: precision and recall of a run over a sample crawl."""
+"""`neardup score`: measures precision and recall on a generated crawl."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from neardup.errors import InvalidVerdict
 from neardup.evaluation.score import ALL, Score, Tally
@@ -17,6 +14,7 @@ from neardup.evaluation.score import score as score_of
 from neardup.messages.verdicts import read_verdict
 from neardup.sample.truth import truths_in
 from neardup.types import Verdict
+from neardup_services.commands._shared import make_table, output_console
 
 _HEADS: Final = (
     "kind", "pages", "duplicates", "found", "wrong group", "false alarms", "no verdict", "precision", "recall"
@@ -26,9 +24,16 @@ _HEADS: Final = (
 @click.command()
 @click.argument("verdicts", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def score(verdicts: Path, truth: Path, as_json: bool) -> None:
-    """Score the VERDICTS file of a run over a sample crawl against the TRUTH file that `neardup sample` wrote."""
+    """Measure precision and recall on a generated crawl.
+
+    Compares the VERDICTS file of a run with the TRUTH file that `neardup sample` wrote.
+
+    \b
+    Example:
+      neardup score verdicts.jsonl truth.jsonl
+    """
     result = score_of(_verdicts_in(verdicts), (each for _, each in truths_in(truth)))
     if as_json:
         kinds = {kind: _fields(tally) for kind, tally in sorted(result.kinds.items())}
@@ -57,16 +62,14 @@ def _fields(tally: Tally) -> dict[str, Any]:
 
 
 def _print(result: Score) -> None:
-    table = Table(box=None, pad_edge=False)
-    for number, head in enumerate(_HEADS):
-        table.add_column(head, justify="left" if number == 0 else "right")
+    table = make_table(*_HEADS)
     parts = [*sorted(result.hosts.items(), reverse=True), *sorted(result.kinds.items())]
     for kind, tally in [(ALL, result.total), *parts]:
         counts = (tally.pages, tally.duplicates, tally.found, tally.wrong_group, tally.false_alarms)
         table.add_row(
             kind, *map(str, counts), str(tally.without_verdict), _share(tally.precision), _share(tally.recall)
         )
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = output_console()
     console.print(table)
     console.print(f"{result.not_scored} pages not scored: borderline, or to be skipped")
 

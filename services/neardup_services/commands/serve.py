@@ -1,4 +1,4 @@
-"""`neardup serve`: questions to the offline pass over HTTP."""
+"""`neardup serve`: answers queries about the results of the offline pass over HTTP."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from neardup.settings import Settings
-from neardup_services.commands.asking import queries_of, state_option
+from neardup_services.commands._shared import open_queries, state_option
 
 DEFAULT_PORT: Final = 6067
 
@@ -15,21 +15,33 @@ DEFAULT_PORT: Final = 6067
 @click.command()
 @state_option
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on: whoever reaches it may ask."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Everyone who reaches it can send queries.",
 )
 @click.option(
-    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0 takes a free one."
+    "--port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0 selects a free one.",
 )
 def serve(state: Path | None, host: str, port: int) -> None:
-    """Answer questions over HTTP until Ctrl-C or SIGTERM: /lookup, /similar, /moved, /changes; see /openapi.json.
+    """Answer queries about the results over HTTP.
 
-    Only reads. A new offline pass is noticed without a restart.
+    Serves /lookup, /similar, /moved and /changes until Ctrl-C or SIGTERM; /openapi.json describes them. The server
+    changes nothing, and uses the results of a new offline pass without a restart.
+
+    \b
+    Example:
+      neardup serve --state state --port 6067
     """
     # Slow to import, and only needed here.
     from neardup_services.http.api import make_api
     from neardup_services.http.server import run_api
 
-    app = make_api(queries_of(state), most_body_bytes=Settings.load().page_bytes)
+    app = make_api(open_queries(state), most_body_bytes=Settings.load().page_bytes)
     try:
         asyncio.run(run_api(app, host, port, started=lambda address: click.echo(f"listening on {address}")))
     except OSError as error:

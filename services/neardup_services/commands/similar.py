@@ -1,36 +1,40 @@
-"""`neardup similar FILE`: the known documents most like a page."""
+"""`neardup similar`: finds the known documents most similar to a page."""
 
 from pathlib import Path
 
 import click
 
 from neardup.offline.queries.queries import MOST_SIMILAR
-from neardup_services.commands.asking import echo_json, echo_table, json_option, queries_of, state_option
-from neardup_services.commands.files import page_from
+from neardup_services.commands._shared import echo_json, echo_table, json_option, open_queries, read_page, state_option
 
 
 @click.command()
 @click.argument("file")
 @state_option
 @click.option(
-    "--limit", default=MOST_SIMILAR, show_default=True, type=click.IntRange(1), help="Most documents to tell."
+    "--limit", default=MOST_SIMILAR, show_default=True, type=click.IntRange(1), help="Maximum number of documents."
 )
-@click.option("--charset", help="As the server would say it; otherwise it is detected.")
+@click.option("--charset", help="Charset as in the Content-Type header. Default: detected.")
 @json_option
 def similar(file: str, state: Path | None, limit: int, charset: str | None, as_json: bool) -> None:
-    """Tell the documents most like the page in FILE (- for standard input), which need not be known.
+    """Find the known documents most similar to a page.
 
-    Of copies one is told; its cluster has the others (`neardup lookup`). Shares of the document in the text, and the
-    other way round, are estimated from the documents' sketches and the whole text.
+    The page in FILE (- for standard input) need not be known. Of several copies one is listed; `neardup lookup` lists
+    the others of its cluster. The shares of the document in the text, and of the text in the document, are estimated
+    from the sketches of the document and the whole text.
+
+    \b
+    Example:
+      neardup similar page.html --limit 5
     """
-    found = queries_of(state).similar(page_from(file, charset), limit)
+    found = open_queries(state).similar(read_page(file, charset), limit)
     if as_json:
         echo_json(found)
     elif found.skipped is not None:
         click.echo(f"{file}: cannot be compared: {found.skipped}")
     else:
         echo_table(
-            f"{file}: {len(found.documents)} documents are like it",
+            f"{file}: {len(found.documents)} similar documents",
             ("url", "document", "relation", "resemblance", "text in it", "it in text", "cluster", "of"),
             [
                 (d.url, d.document, d.relation, d.resemblance, d.text_in_document, d.document_in_text, d.cluster,

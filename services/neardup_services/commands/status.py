@@ -1,4 +1,4 @@
-"""`neardup status`: how a deployment stands, or what a state directory holds."""
+"""`neardup status`: shows the state of a deployment or of a state directory."""
 
 import asyncio
 import json
@@ -29,16 +29,22 @@ _MISSING: Final = "missing"
 
 
 @click.command()
-@click.option("--state", type=click.Path(path_type=Path), help="Look into this state directory; no broker is asked.")
+@click.option("--state", type=click.Path(path_type=Path), help="Show this state directory, without a broker.")
 @click.option(
-    "--worker", "workers", multiple=True, help="Address of a worker to ask too, http://host:port; repeatable."
+    "--worker", "workers", multiple=True, help="Address of a worker to query, http://host:port; can be repeated."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
-    """Show topics, workers and lag of the deployment, or what a state directory holds. Changes nothing.
+    """Show the state of a deployment or of a state directory.
 
-    Exit code 1 when a topic is missing, a service other than canary has no worker, or a worker that was asked is not
+    For a deployment: topics, workers and lag. The command changes nothing.
+
+    Exit code 1: a topic is missing, a service other than canary has no worker, or a worker given by --worker is not
     ready.
+
+    \b
+    Example:
+      neardup status --worker http://127.0.0.1:6066
     """
     if state is not None:
         view = state_status.look(state, Settings.load().corpus)

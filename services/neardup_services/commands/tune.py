@@ -1,13 +1,11 @@
-"""`neardup tune PAIRS...`: better settings by cross-validation on labelled pairs, as a settings file."""
+"""`neardup tune`: finds better settings by cross-validation on labelled pairs, and writes a settings file."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neardup.evaluation.confusion import Quality
@@ -15,24 +13,29 @@ from neardup.evaluation.pairs import read_pairs
 from neardup.evaluation.tuning import Limits, Space, held_out, require_unseen
 from neardup.evaluation.tuning import tune as search
 from neardup.settings import FILE_VARIABLE, Settings
+from neardup_services.commands._shared import make_progress
 
 
 @click.command()
 @click.argument(
     "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the settings, as TOML.")
-@click.option("--least-precision", default=0.9, show_default=True, type=click.FloatRange(0, 1), help="To keep.")
-@click.option("--most-probes", default=40, show_default=True, type=click.IntRange(1), help="Tables asked about a page.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the settings, in TOML.")
+@click.option(
+    "--least-precision", default=0.9, show_default=True, type=click.FloatRange(0, 1), help="Minimum precision."
+)
+@click.option(
+    "--most-probes", default=40, show_default=True, type=click.IntRange(1), help="Maximum number of probes per page."
+)
 @click.option(
     "--test",
     "tests",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Other pairs, to try the settings on; they may share no page with PAIRS.",
+    help="Other pairs, on which the settings are measured; no page may be in PAIRS, too.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of folds and resamples.")
-@click.option("--json", "as_json", is_flag=True, help="One object, for programs.")
+@click.option("--seed", default=0, show_default=True, help="Seed of folds and resamples.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def tune(
     pairs: tuple[Path, ...],
     out: Path | None,
@@ -42,10 +45,15 @@ def tune(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Search features, weights, w, k, bands and thresholds for the best F1 on PAIRS, and write a settings file.
+    """Find better settings by cross-validation on labelled pairs.
 
-    The figures are of the search, not of its result: what it chose on some pairs was tried on others. Settings that
-    are chosen on all pairs have a figure only on others, given with --test.
+    Searches features, weights, w, k, bands and thresholds for the best F1 on PAIRS (see `neardup evaluate`). The
+    figures rate the search and not its result: they are measured on pairs that the search did not see. To measure the
+    settings that were chosen on all pairs, give other pairs with --test.
+
+    \b
+    Example:
+      neardup tune pairs.jsonl --out tuned.toml
     """
     known = read_pairs(pairs)
     others = read_pairs(tests) if tests else []
@@ -102,14 +110,11 @@ def _written(value: Any) -> str:
 
 
 def _progress() -> Progress:
-    return Progress(
+    return make_progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        transient=True,
     )

@@ -20,7 +20,14 @@ from neardup_services.verdict_counts import VerdictCounts
 @click.option("--summary", "as_summary", is_flag=True, help="Print counts at the end instead of the verdicts.")
 @click.option("--canaries", is_flag=True, help="Print verdicts on planted near-copies; `reason` names the page.")
 def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool, canaries: bool) -> None:
-    """Print the verdicts, one JSON object per line. A later line for the same document replaces an earlier one."""
+    """Print the verdicts, one JSON object per line.
+
+    A later line for the same document replaces an earlier one.
+
+    \b
+    Example:
+      neardup verdicts --follow
+    """
     counts = VerdictCounts()
     follow = follow or new or count is not None
     asyncio.run(_print(Settings.load(), counts, new, follow, count, as_summary, canaries))

@@ -11,13 +11,15 @@ from neardup.settings import Settings
 
 @click.command("warm-up")
 def warm_up() -> None:
-    """Compile all kernels that the services and `neardup dedup` call, and store them in the cache.
+    """Compile the kernels in advance.
 
-    Compiling takes about a minute, once per machine and release; later runs return at once. Workers do it by
-    themselves when they start; an image or a package does it in advance. The cache is in NUMBA_CACHE_DIR, or else in
-    the user's cache directory.
+    Compiles all kernels that the services and `neardup dedup` call, and stores them in the cache: in NUMBA_CACHE_DIR if
+    it is set, else in the user's cache directory. This takes about a minute, once per machine and release; later runs
+    return at once. Workers do it by themselves when they start; an image does it when it is built.
 
-    Example: neardup warm-up
+    \b
+    Example:
+      neardup warm-up
     """
     from neardup_services.worker.warm_up import compile_kernels  # imports every service
 
