@@ -72,14 +72,14 @@ bench: $(VENV)/bench
 	$(BIN)/python tests/bench/run.py $(NAME)
 
 up: $(VENV)/stamp
-	$(BIN)/python deploy/stack.py up
+	$(BIN)/python -m deploy.stack up
 	$(BIN)/neardup sample --pages 2000 --format msgpack --out - | $(BIN)/neardup produce - --wait
 
 down: $(VENV)/stamp
-	$(BIN)/python deploy/stack.py down
+	$(BIN)/python -m deploy.stack down
 
 broker:
-	$(PYTHON) deploy/kafka/broker.py run --data .run/kafka-$(KAFKA) --version $(KAFKA)
+	$(PYTHON) -m deploy.kafka.broker run --data .run/kafka-$(KAFKA) --version $(KAFKA)
 
 # The lock files carry hashes and no address of any index. --universal: one file for every platform and Python.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,6 +1,6 @@
 """The whole stack of docker-compose.yml: in Docker where it runs, as local processes where it does not.
 
-    python deploy/stack.py up|down|status [--data .run] [--kafka-version 4.3.1]
+    python -m deploy.stack up|down|status [--data .run] [--kafka-version 4.3.1]
 
 Without Docker, docker-compose.yml stays the only description of the stack: the same commands, environment and order,
 translated to one machine (`translate`). Kafka then comes from deploy/kafka/broker.py. Each process is detached, with

@@ -1,6 +1,6 @@
 """Sizes of the packages in the image, as a Markdown table.
 
-    python deploy/docker/sizes.py [IMAGE]
+    python -m deploy.docker.sizes [IMAGE]
 
 Runs a container of the image. A package counts as imported if the modules of neardup import it, else the table names
 the package that requires it. Python and the system, which come from the base image, are not in the table.

@@ -1,14 +1,14 @@
 """Writes the Grafana dashboards from what `panels.py` says they show.
 
-python deploy/grafana/generate.py        # writes dashboards/*.json anew
+python -m deploy.grafana.generate        # writes dashboards/*.json anew
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from panel import Panel
-from panels import ALL
+from deploy.grafana.panel import Panel
+from deploy.grafana.panels import ALL
 
 DASHBOARDS = Path(__file__).with_name("dashboards")
 SOURCE = {"type": "prometheus", "uid": "prometheus"}

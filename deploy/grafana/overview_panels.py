@@ -1,6 +1,6 @@
 """What the overview shows: what a user would notice first, then what an operator looks for."""
 
-from panel import RATE, Panel, quantiles, stat
+from deploy.grafana.panel import RATE, Panel, quantiles, stat
 
 TO_VERDICT = quantiles(
     "Time from page to verdict",

@@ -4,10 +4,10 @@ Each begins with what a user of the service would notice: traffic, latency, erro
 the service follows, and last what every worker has.
 """
 
-from overview_panels import OVERVIEW
-from panel import Panel
-from service_panels import AGGREGATOR, FEATURIZER, RECLUSTER, SHARDS
-from worker_panels import sends, signals, worker
+from deploy.grafana.overview_panels import OVERVIEW
+from deploy.grafana.panel import Panel
+from deploy.grafana.service_panels import AGGREGATOR, FEATURIZER, RECLUSTER, SHARDS
+from deploy.grafana.worker_panels import sends, signals, worker
 
 
 def service(stage: str, own: list[Panel], *, is_sender: bool = True) -> list[Panel]:

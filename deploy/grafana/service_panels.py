@@ -1,7 +1,7 @@
 """What is particular to each service."""
 
-from overview_panels import TO_VERDICT, VERDICTS
-from panel import RATE, Panel, recall_of
+from deploy.grafana.overview_panels import TO_VERDICT, VERDICTS
+from deploy.grafana.panel import RATE, Panel, recall_of
 
 FEATURIZER = [
     Panel(

@@ -1,6 +1,6 @@
 """What the workers of every service have in common."""
 
-from panel import RATE, Panel, quantiles
+from deploy.grafana.panel import RATE, Panel, quantiles
 
 
 def signals(stage: str) -> list[Panel]:

@@ -1,7 +1,7 @@
 """Apache Kafka without Docker: the broker's jars from Maven Central, run with this machine's Java.
 
-    python deploy/kafka/broker.py run --data DIR [--port 9092] [--version 4.3.1] [--nodes 1]
-    python deploy/kafka/broker.py fetch [--version 4.3.1]
+    python -m deploy.kafka.broker run --data DIR [--port 9092] [--version 4.3.1] [--nodes 1]
+    python -m deploy.kafka.broker fetch [--version 4.3.1]
 
 `run` stays in the foreground until Ctrl-C or SIGTERM. As a library, `Cluster` starts, stops, kills and restarts
 the nodes one by one, on the same data. Needs only the standard library; jars are cached under

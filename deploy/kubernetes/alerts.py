@@ -1,6 +1,6 @@
 """Prints the alert rules as the Prometheus operator takes them.
 
-python deploy/kubernetes/alerts.py | kubectl apply --namespace neardup --filename -
+python -m deploy.kubernetes.alerts | kubectl apply --namespace neardup --filename -
 """
 
 import json

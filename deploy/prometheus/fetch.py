@@ -1,6 +1,6 @@
 """Prometheus without Docker or root: the one on the PATH, else Debian's package, unpacked and not installed.
 
-    python deploy/prometheus/fetch.py        # prints the directory with prometheus and promtool
+    python -m deploy.prometheus.fetch        # prints the directory with prometheus and promtool
 
 Needs only the standard library; the package is cached under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
 """

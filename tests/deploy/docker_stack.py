@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-import broker as kafka
-import stack
+from deploy import stack
+from deploy.kafka import broker as kafka
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

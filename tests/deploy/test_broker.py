@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from neardup.errors import BrokerUnreachable
 from neardup.log import Output, TopicSpec
 from neardup.log.kafka import KafkaLog

@@ -13,11 +13,10 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
-import broker
-import generate
 import neardup
-import panels
-import stack
+from deploy import stack
+from deploy.grafana import generate, panels
+from deploy.kafka import broker
 from neardup import metrics
 from neardup.deployment.deployment import SERVICES as SERVICES_OF_NEARDUP
 from neardup.settings import Settings, variable_of
@@ -219,7 +218,7 @@ def test_every_panel_asks_for_metrics_and_labels_that_exist(dashboard: Path) -> 
 def test_the_dashboards_are_those_that_their_source_makes() -> None:
     assert {path.stem for path in DASHBOARDS} == set(panels.ALL)
     for path in DASHBOARDS:
-        assert path.read_text() == generate.written(path.stem), "run: python deploy/grafana/generate.py"
+        assert path.read_text() == generate.written(path.stem), "run: python -m deploy.grafana.generate"
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import neardup
-import sizes
-import stack
+from deploy import stack
+from deploy.docker import sizes
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog
 from neardup.messages.pages import write_page

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import fetch
+from deploy.prometheus import fetch
 
 
 def program(folder: Path, name: str, script: str = "") -> None:

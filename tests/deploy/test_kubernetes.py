@@ -228,8 +228,8 @@ def test_more_than_one_recluster_needs_a_shared_corpus() -> None:
 
 
 def test_the_operator_gets_the_same_rules() -> None:
-    script = FOLDER / "alerts.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "deploy.kubernetes.alerts"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     rule = yaml.safe_load(done.stdout)
     assert rule["kind"] == "PrometheusRule"
     assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-import broker as kafka
-import fetch
+from deploy.kafka import broker as kafka
+from deploy.prometheus import fetch
 from neardup.deployment.deployment import SERVICES
 from neardup.log import Output
 from neardup.log.kafka import KafkaLog

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-import broker
-import stack
-from stack import Process, StackError, translate
+from deploy import stack
+from deploy.kafka import broker
+from deploy.stack import Process, StackError, translate
 
 DATA = Path("/data")
 

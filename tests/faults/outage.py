@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from neardup.embedded.deduplicator import Deduplicator
 from neardup.offline.corpus.corpus import Corpus
 from neardup.settings import Settings

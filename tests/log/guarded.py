@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from neardup.settings import Settings
 from tests.support.brokers import own_cluster
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from neardup.deployment.deployment import SERVICES
 from neardup.sample import sample_crawl
 from neardup.settings import Settings

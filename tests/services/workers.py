@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from neardup.settings import Settings
 
 BIN = Path(sys.executable).parent

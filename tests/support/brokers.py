@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from tests.support.containers import ContainerCluster, image_of, obstacle
 
 VERSION = os.environ.get("NEARDUP_TEST_KAFKA_VERSION", kafka.NEWEST)

@@ -14,7 +14,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from tests.support import container_remover
 from tests.support.container_remover import ENGINE_SECONDS, LABEL
 

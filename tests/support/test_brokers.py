@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from testcontainers.core.docker_client import DockerClient
 
-import broker as kafka
+from deploy.kafka import broker as kafka
 from tests.log.rights import rdkafka
 from tests.support import brokers, containers
 from tests.support.brokers import FoundBroker, find_broker, find_way, own_cluster

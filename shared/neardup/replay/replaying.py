@@ -110,9 +110,7 @@ def _records(pages: Iterator[Page]) -> Iterator[list[Record]]:
     number = 0
     while some := list(islice(pages, BATCH)):
         yield [
-            PlainRecord(
-                topic="", partition=0, offset=offset, timestamp=0, key=None, value=write_page(page), headers=()
-            )
+            PlainRecord(topic="", partition=0, offset=offset, timestamp=0, key=None, value=write_page(page), headers=())
             for offset, page in enumerate(some, start=number)
         ]
         number += len(some)

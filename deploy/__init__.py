@@ -1,0 +1,1 @@
+"""Programs that run, monitor and test a deployment. No part of the installed package."""

@@ -1,0 +1,1 @@
+"""The image: its Dockerfile, and its size by package."""

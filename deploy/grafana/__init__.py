@@ -1,0 +1,1 @@
+"""The Grafana dashboards, as Python and as the JSON that is generated from it."""

@@ -1,0 +1,1 @@
+"""Manifests of the services, and the alert rules for the Prometheus operator."""

@@ -1,0 +1,1 @@
+"""Configuration and alert rules of Prometheus, and its programs without Docker."""
