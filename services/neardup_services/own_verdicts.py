@@ -12,7 +12,7 @@ from neardup.messages import dead_letters
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup_services.topic_reader import records
+from neardup_services.topic_reader import read_records
 from neardup_services.verdict_counts import VerdictCounts
 
 PRODUCER_HEADER: Final = "neardup-producer"
@@ -89,7 +89,7 @@ class OwnVerdicts:
         self, log: Log, topic: str, prefix: str, use: Callable[[Record], None], positioned: asyncio.Event
     ) -> None:
         async with aclosing(
-            records(log, topic, prefix, self._stop, new=True, follow=True, positioned=positioned)
+            read_records(log, topic, prefix, self._stop, new=True, follow=True, positioned=positioned)
         ) as found:
             async for record in found:
                 use(record)

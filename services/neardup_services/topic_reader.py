@@ -1,4 +1,4 @@
-"""Reading a topic to look at it: from its oldest record or from now on, to its end or for ever. Changes nothing."""
+"""Reads a topic without committing: from its oldest record or from now on, to its end or until a signal."""
 
 import asyncio
 import signal
@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator, Collection
 from neardup.log import Consumer, Listener, Log, Partition, Record
 
 
-def stop_by_signal() -> asyncio.Event:
-    """Set by SIGINT or SIGTERM."""
+def stop_on_signal() -> asyncio.Event:
+    """Return an event that SIGINT or SIGTERM sets."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
 
 
-async def records(
+async def read_records(
     log: Log,
     topic: str,
     prefix: str,
@@ -58,7 +58,7 @@ class _Start(Listener):
 
     @property
     def reached(self) -> bool:
-        """Whether everything that was there at the start has been read."""
+        """Whether all records that existed at the start have been read."""
         return bool(self.ends) and all(self.positions[each] >= end for each, end in self.ends.items())
 
     async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
@@ -70,5 +70,5 @@ class _Start(Listener):
         self._positioned.set()
 
     async def revoked(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
-        """Nothing to save."""
+        """Stop reading. There is nothing to save."""
         self.mine = []

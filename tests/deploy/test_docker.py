@@ -26,7 +26,7 @@ from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
 from neardup.types import Page
-from neardup_services.topic_reader import records
+from neardup_services.topic_reader import read_records
 from tests.deploy.docker_stack import ROOT, WORKERS, Stack, docker, missing
 from tests.deploy.test_kubernetes import WITH_PODS, Object, environment, named, pod_of
 from tests.support.documents import text_of
@@ -195,7 +195,9 @@ async def _seconds_to_verdict(broker: str) -> tuple[float, float]:
     async with (
         KafkaLog(settings) as log,
         asyncio.timeout(2 * ANY_SECONDS),
-        aclosing(records(log, topics.verdicts, "test", stop, new=True, follow=True, positioned=positioned)) as found,
+        aclosing(
+            read_records(log, topics.verdicts, "test", stop, new=True, follow=True, positioned=positioned)
+        ) as found,
     ):
         first = asyncio.create_task(anext(found))
         await positioned.wait()

@@ -17,7 +17,7 @@ from neardup.log.contract import Partition
 from neardup.settings import Settings
 from neardup.types import Page
 from neardup_services.cli import main
-from neardup_services.status import worker as worker_status
+from neardup_services.status.worker import query_workers
 from tests.services.workers import Deployment
 from tests.support.documents import text_of
 
@@ -82,6 +82,15 @@ def test_the_last_offline_pass_is_told(state: Path) -> None:
     (state / "clusters").mkdir()
     (state / "clusters/report.json").write_text('{"documents": 3, "clusters": 2, "seconds": 0.5}')
     assert "3 documents, 2 clusters, 0.5 s" in status("--state", state).output
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"documents": 3, "clusters": 2}', '{"documents": null}'])
+def test_a_damaged_report_of_the_offline_pass_is_one_clear_line(state: Path, text: str) -> None:
+    (state / "clusters").mkdir()
+    (state / "clusters/report.json").write_text(text)
+    done = status("--state", state)
+    assert done.exit_code == 1
+    assert "report.json: expected" in done.output
 
 
 def test_what_is_no_state_directory_is_one_clear_line(tmp_path: Path) -> None:
@@ -155,8 +164,8 @@ def address() -> Iterator[str]:
 
 
 def test_a_worker_tells_rate_memory_and_why_it_is_not_ready(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_status, "APART_SECONDS", 0.1)
-    (found,) = worker_status.look([address + "/"])
+    monkeypatch.setattr("neardup_services.status.worker.APART_SECONDS", 0.1)
+    (found,) = query_workers([address + "/"])
     assert (found.stage, found.ready, found.reason, found.partitions) == ("shard", False, "rebalancing", 2)
     assert found.records_per_second == 200
     assert (found.lag, found.slice_keys, found.slice_bytes, found.memory_bytes) == (3, 1000, 2048, 2**20)
@@ -164,7 +173,7 @@ def test_a_worker_tells_rate_memory_and_why_it_is_not_ready(address: str, monkey
 
 
 def test_a_worker_that_does_not_answer_is_told_as_such() -> None:
-    (found,) = worker_status.look(["http://127.0.0.1:1"])
+    (found,) = query_workers(["http://127.0.0.1:1"])
     assert not found.ready
     assert "no answer" in str(found.reason)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import mmh3
 import xxhash
-from deploy.tables.generate import IGNORABLE, MARK, SEPARATOR, UNSPACED, WORD, canonical, class_of
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.kernels.text import markup

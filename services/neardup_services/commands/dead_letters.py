@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from neardup.messages import dead_letters as letters
 from neardup.messages.topics import Topics
 from neardup.settings import Settings
 from neardup.types import DeadLetter
-from neardup_services.topic_reader import records, stop_by_signal
+from neardup_services.topic_reader import read_records, stop_on_signal
 
 _BATCH = 500
 
@@ -107,8 +106,8 @@ async def _replay(settings: Settings, reason: str | None, topic: str | None, dry
 async def _chosen(
     log: Log, settings: Settings, reason: str | None, topic: str | None, follow: bool
 ) -> AsyncIterator[DeadLetter]:
-    stop, name = stop_by_signal(), Topics.under(settings.prefix).dead_letters
-    async with aclosing(records(log, name, settings.prefix, stop, follow=follow)) as found:
+    stop, name = stop_on_signal(), Topics.under(settings.prefix).dead_letters
+    async with aclosing(read_records(log, name, settings.prefix, stop, follow=follow)) as found:
         async for record in found:
             try:
                 letter = letters.decode(record.value)
@@ -125,7 +124,7 @@ def _line(letter: DeadLetter) -> str:
     return f"{when} {letter.topic}-{letter.partition} at {letter.offset}: {letter.reason}: {ascii(letter.detail)[1:-1]}"
 
 
-def _fields(letter: DeadLetter) -> dict[str, Any]:
+def _fields(letter: DeadLetter) -> dict[str, object]:
     return {
         "topic": letter.topic,
         "partition": letter.partition,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.console import Console
@@ -100,7 +100,7 @@ def evaluate(
             console.print(_curve(each))
 
 
-def _show(console: Console, body: list[dict[str, Any]], table: Table, as_json: bool) -> None:
+def _show(console: Console, body: list[dict[str, object]], table: Table, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(body))
     else:

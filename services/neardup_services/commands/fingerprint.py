@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -52,8 +51,8 @@ def _line(name: str, signature: Signature) -> str:
     return f"{shown}  {name}{cut}"
 
 
-def _fields(signature: Signature) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _fields(signature: Signature) -> dict[str, object]:
+    fields: dict[str, object] = {
         "skipped": signature.skipped,
         "cut": list(signature.cut),
         "tokens": signature.tokens,

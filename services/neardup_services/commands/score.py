@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -57,7 +57,7 @@ def _verdicts_in(path: Path) -> Iterator[Verdict]:
                 raise InvalidVerdict(f"{path}, line {number}: expected a verdict in JSON: {error!r}") from error
 
 
-def _fields(tally: Tally) -> dict[str, Any]:
+def _fields(tally: Tally) -> dict[str, object]:
     return {**asdict(tally), "precision": tally.precision, "recall": tally.recall}
 
 

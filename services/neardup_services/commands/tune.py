@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -100,12 +99,12 @@ def _line(name: str, each: Quality) -> str:
     return f"{name}: {shown}, F1 {each.f1.value:.3f} ({each.f1.low:.2f} to {each.f1.high:.2f})"
 
 
-def _toml(honest: Quality, values: dict[str, Any]) -> str:
+def _toml(honest: Quality, values: dict[str, object]) -> str:
     about = f"# {_line('neardup tune: what the search chooses, on pairs it has not seen', honest)}"
     return "\n".join([about, *(f"{name} = {_written(value)}" for name, value in values.items()), ""])
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     return str(list(value)) if isinstance(value, tuple) else json.dumps(value)
 
 

@@ -9,7 +9,7 @@ from neardup.log.kafka import KafkaLog
 from neardup.messages.topics import Topics
 from neardup.messages.verdicts import read_verdict
 from neardup.settings import Settings
-from neardup_services.topic_reader import records, stop_by_signal
+from neardup_services.topic_reader import read_records, stop_on_signal
 from neardup_services.verdict_counts import VerdictCounts
 
 
@@ -45,11 +45,11 @@ async def _print(
     canaries: bool,
 ) -> None:
     """Print verdicts until SIGINT or SIGTERM, `most` documents, or, unless it follows, the last verdict."""
-    stop, topics = stop_by_signal(), Topics.under(settings.prefix)
+    stop, topics = stop_on_signal(), Topics.under(settings.prefix)
     topic = topics.canaries if canaries else topics.verdicts
     async with (
         KafkaLog(settings, only_reads=True) as log,
-        aclosing(records(log, topic, settings.prefix, stop, new=new, follow=follow)) as found,
+        aclosing(read_records(log, topic, settings.prefix, stop, new=new, follow=follow)) as found,
     ):
         async for record in found:
             counts.add(read_verdict(record.value or b""), record.timestamp)

@@ -7,7 +7,7 @@ only waits. Errors are {"error": text} with a status that says whose it is.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from aiohttp import web
@@ -119,7 +119,7 @@ def _wrong(text: str) -> web.HTTPBadRequest:
     return web.HTTPBadRequest(text=text)
 
 
-def _found(answer: Any) -> web.Response:
+def _found(answer: object) -> web.Response:
     return _error(404, "no document has this url") if answer is None else _json(answer)
 
 
@@ -128,7 +128,7 @@ def _error(status: int, text: str, headers: dict[str, str] | None = None) -> web
     return _json({"error": text}, status, kept)
 
 
-def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def _json(body: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(
         body=orjson.dumps(body),
         status=status,

@@ -6,6 +6,9 @@ import neardup
 
 LARGEST_LIMIT: Final = 1000
 
+Schema = dict[str, Any]
+"""An object in an OpenAPI document, as JSON."""
+
 _TEXT: Final = {"type": "string"}
 _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _COUNT: Final = {"type": "integer", "minimum": 0}
@@ -18,7 +21,7 @@ _TO_FIRST: Final = {
 }
 
 
-def _object(about: str, **properties: Any) -> dict[str, Any]:
+def _object(about: str, **properties: Any) -> Schema:
     """Every property is always there."""
     return {
         "type": "object",
@@ -29,7 +32,7 @@ def _object(about: str, **properties: Any) -> dict[str, Any]:
     }
 
 
-def _list(items: dict[str, Any]) -> dict[str, Any]:
+def _list(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
@@ -37,11 +40,11 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _json(about: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _json(about: str, schema: Schema) -> Schema:
     return {"description": about, "content": {"application/json": {"schema": schema}}}
 
 
-def _answers(about: str, schema: dict[str, Any], *errors: int) -> dict[str, Any]:
+def _answers(about: str, schema: Schema, *errors: int) -> Schema:
     reasons = {
         400: "the request cannot be understood",
         404: "no document has this url",
@@ -51,7 +54,7 @@ def _answers(about: str, schema: dict[str, Any], *errors: int) -> dict[str, Any]
     return {"200": _json(about, schema)} | {str(each): _json(reasons[each], _ref("Error")) for each in (*errors, 503)}
 
 
-def _query(name: str, about: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+def _query(name: str, about: str, schema: Schema, *, required: bool = False) -> Schema:
     return {"name": name, "in": "query", "description": about, "required": required, "schema": schema}
 
 
@@ -123,7 +126,7 @@ _SCHEMAS: Final = {
     ),
 }  # fmt: skip
 
-DESCRIPTION: Final[dict[str, Any]] = {
+DESCRIPTION: Final[Schema] = {
     "openapi": "3.1.0",
     "info": {
         "title": "neardup",

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from neardup.messages.pages import MAX_URL
-from neardup_services.topic_reader import stop_by_signal
+from neardup_services.topic_reader import stop_on_signal
 
 LONGEST_REQUEST_LINE: Final = 12 * MAX_URL + 200
 """Every character of a url may take four bytes, each of them written as %XX."""
@@ -14,7 +14,7 @@ LONGEST_REQUEST_LINE: Final = 12 * MAX_URL + 200
 
 async def run_api(app: web.Application, host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM, and end what was begun. Raises OSError if it cannot listen there."""
-    stop = stop_by_signal()
+    stop = stop_on_signal()
     runner = web.AppRunner(app, max_line_size=LONGEST_REQUEST_LINE, max_field_size=LONGEST_REQUEST_LINE)
     await runner.setup()
     try:

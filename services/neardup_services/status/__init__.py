@@ -1,1 +1,1 @@
-"""Status of a deployment, read from a state directory or from running workers."""
+"""The status of a deployment, of a worker or of a state directory."""

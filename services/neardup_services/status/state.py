@@ -1,4 +1,4 @@
-"""What a state directory holds, read without changing it and without loading it."""
+"""The content of a state directory, read without changing or loading it."""
 
 import json
 from dataclasses import dataclass
@@ -35,8 +35,18 @@ class OwnerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastPass:
+    """The last offline pass. `ended` is in seconds since the epoch."""
+
+    documents: int
+    clusters: int
+    seconds: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateView:
-    """All of it. `pages`, `runs` and `clean` are None for the state of a worker on Kafka."""
+    """The content of a state directory. `pages`, `runs` and `clean` are None for the state of a worker on Kafka."""
 
     pages: int | None
     runs: int | None
@@ -48,14 +58,14 @@ class StateView:
     corpus: str
     corpus_files: int
     corpus_documents: int
-    last_pass: dict[str, Any] | None
+    last_pass: LastPass | None
 
 
-def look(state: Path, corpus_elsewhere: str = "") -> StateView:
-    """Read it. Raises InputError when it is no state directory, StateError when a part of it cannot be read.
+def read_state(state: Path, corpus_elsewhere: str = "") -> StateView:
+    """Read a state directory. Raises InputError if it is none, StateError if a part of it cannot be read.
 
-    `corpus_elsewhere`: where workers on Kafka keep the corpus, if not in the state directory. An embedded run always
-    has its own there.
+    `corpus_elsewhere` is the address of the corpus of workers on Kafka, if it is not in the state directory. An
+    embedded run always has its own corpus there.
     """
     embedded = _embedded(state / FILE)
     snapshots = sorted(state.glob("*/slice"), key=lambda path: _number(path.parent.name))
@@ -98,11 +108,19 @@ def _embedded(path: Path) -> dict[str, Any]:
     return body
 
 
-def _last_pass(path: Path) -> dict[str, Any] | None:
+def _last_pass(path: Path) -> LastPass | None:
     if not path.exists():
         return None
     body = _json(path)
-    return {name: body.get(name) for name in ("documents", "clusters", "seconds")} | {"ended": path.stat().st_mtime}
+    try:
+        return LastPass(
+            documents=int(body["documents"]),
+            clusters=int(body["clusters"]),
+            seconds=float(body["seconds"]),
+            ended=path.stat().st_mtime,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptState(f"{path}: expected the report of an offline pass: {error!r}") from error
 
 
 def _json(path: Path) -> dict[str, Any]:

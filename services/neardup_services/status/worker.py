@@ -1,4 +1,4 @@
-"""What a worker says of itself over HTTP: its metrics twice, a moment apart, and whether it is ready."""
+"""The status of a worker, read from its HTTP endpoints: two scrapes of its metrics, and its readiness."""
 
 import json
 import time
@@ -19,9 +19,9 @@ APART_SECONDS: Final = 1.0
 Samples = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """One worker. `reason`: why it is not ready, or cannot be asked."""
+    """A worker. `reason` explains why it is not ready, or why the query failed."""
 
     url: str
     stage: str = ""
@@ -37,16 +37,19 @@ class WorkerView:
     documents: int = 0
 
 
-def look(urls: Sequence[str]) -> list[WorkerView]:
-    """Ask all at once; takes a second or two. A worker that does not answer says so in its `reason`."""
+def query_workers(urls: Sequence[str]) -> list[WorkerView]:
+    """Query all workers at once. Takes between one and four seconds.
+
+    A worker that does not answer has a `reason`. Raises InputError if an address is not http or https.
+    """
     for url in urls:
         if not url.startswith(("http://", "https://")):
             raise InputError(f"expected the address of a worker, as in http://127.0.0.1:6066, got {url!r}")
     with ThreadPoolExecutor(len(urls) or 1) as threads:
-        return list(threads.map(_look, urls))
+        return list(threads.map(_query, urls))
 
 
-def _look(url: str) -> WorkerView:
+def _query(url: str) -> WorkerView:
     base = url.rstrip("/")
     try:
         before, stage = _scrape(base)
@@ -54,26 +57,26 @@ def _look(url: str) -> WorkerView:
         after, stage = _scrape(base)
         ready = json.loads(_get(f"{base}/readyz"))
     except (OSError, HTTPException, ValueError) as error:
-        return WorkerView(url, reason=f"no answer: {error}")
+        return WorkerView(url=url, reason=f"no answer: {error}")
     saved = after.get("oldest_checkpoint")
     return WorkerView(
-        url,
-        stage,
-        ready["ready"],
-        ready["reason"],
-        len(ready["partitions"]),
-        round((after["neardup_records_total"] - before["neardup_records_total"]) / APART_SECONDS, 1),
-        int(after["neardup_lag_records"]),
-        None if saved is None else round(time.time() - saved, 1),
-        int(after["process_resident_memory_bytes"]),
-        int(after["neardup_slice_keys"]),
-        int(after["neardup_slice_bytes"]),
-        int(after["neardup_directory_documents"]),
+        url=url,
+        stage=stage,
+        ready=ready["ready"],
+        reason=ready["reason"],
+        partitions=len(ready["partitions"]),
+        records_per_second=round((after["neardup_records_total"] - before["neardup_records_total"]) / APART_SECONDS, 1),
+        lag=int(after["neardup_lag_records"]),
+        checkpoint_age_seconds=None if saved is None else round(time.time() - saved, 1),
+        memory_bytes=int(after["process_resident_memory_bytes"]),
+        slice_keys=int(after["neardup_slice_keys"]),
+        slice_bytes=int(after["neardup_slice_bytes"]),
+        documents=int(after["neardup_directory_documents"]),
     )
 
 
 def _scrape(base: str) -> tuple[Samples, str]:
-    """Sums over all labels, the oldest checkpoint, and the stage."""
+    """Return the sums over all labels with the time of the oldest checkpoint, and the stage."""
     names = ("neardup_records_total", "neardup_lag_records", "process_resident_memory_bytes", "neardup_slice_keys",
              "neardup_slice_bytes", "neardup_directory_documents")  # fmt: skip
     samples: Samples = dict.fromkeys(names, 0.0)
@@ -95,7 +98,7 @@ def _get(url: str) -> str:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 # nosec B310
             body: bytes = answer.read()
     except urllib.error.HTTPError as error:
-        # A worker that is not ready says why with a status of 503.
+        # A worker that is not ready reports its reason with status 503.
         with error:
             body = error.read()
     return body.decode()

@@ -20,7 +20,7 @@ class JsonFormatter(logging.Formatter):
     """time, level, logger, message, and the traceback where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -72,7 +72,7 @@ class RateLimit(logging.Filter):
 
 def logging_config(settings: Settings) -> dict[str, Any]:
     """For logging.config.dictConfig; everything goes to standard error."""
-    formatters: dict[str, Any] = {
+    formatters: dict[str, object] = {
         "text": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"},
         "json": {"()": JsonFormatter},
     }
