@@ -1,10 +1,10 @@
-"""The whole stack of docker-compose.yml: in Docker where it runs, as local processes where it does not.
+"""Runs the stack of docker-compose.yml: in Docker if it is available, otherwise as local processes.
 
     python -m deploy.stack up|down|status [--data .run] [--kafka-version 4.3.1]
 
-Without Docker, docker-compose.yml stays the only description of the stack: the same commands, environment and order,
-translated to one machine (`translate`). Kafka then comes from deploy/kafka/broker.py. Each process is detached, with
-its pid, log and data in a directory of its own under --data; those directories outlive `down`, as volumes do.
+Without Docker, docker-compose.yml remains the only description of the stack: `translate` maps its commands, environment
+and order to one machine. Kafka then comes from deploy/kafka/broker.py. Each process is detached and keeps its pid, log
+and data in a directory of its own under --data; `down` keeps these directories, like volumes.
 """
 
 import argparse
@@ -37,18 +37,18 @@ PASSWORD_FILE = ROOT / ".run" / "grafana.env"  # docker-compose.yml names it
 LEAST_COMPOSE = (2, 24)  # the first with env_file.required
 NEARDUP = Path(sys.executable).with_name("neardup")
 READY_SECONDS = 120.0
-ONE_SHOT_SECONDS = 600.0  # the first one may fetch Kafka
+ONE_SHOT_SECONDS = 600.0  # the first start fetches Kafka
 GRACE_SECONDS = 10.0  # Docker's default
-PORT_SECONDS = 2.0  # the port of a process that just ended may live a moment longer
+PORT_SECONDS = 2.0  # the port of a process that ended may stay in use for a moment
 
 
 class StackError(Exception):
-    """The stack cannot be started or stopped; the message says why."""
+    """The stack cannot be started or stopped; the message explains why."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One service as a local process. Without a port it is a one-shot: it runs to its end before the next starts."""
+    """A service as a local process. Without a port it runs to its end before the next one starts."""
 
     name: str
     command: tuple[str, ...]
@@ -67,13 +67,13 @@ class Process:
         return self.directory / "pid"
 
     def listens(self) -> bool:
-        """Whether anyone accepts connections on its port."""
+        """Return whether its port accepts connections."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port or 0), 1):
             return True
         return False
 
     def ready(self) -> bool:
-        """Whether it answers now."""
+        """Return whether it is ready now."""
         if self.ready_path is None:
             return self.listens()
         with contextlib.suppress(OSError, HTTPException):  # a status of 400 or more is an OSError
@@ -82,7 +82,7 @@ class Process:
         return False
 
     def pid(self) -> int | None:
-        """Of the process that `up` started, if it still runs; a recycled number is not it."""
+        """Return the pid of the process that `up` started if it still runs, even if the system reuses pids."""
         with contextlib.suppress(OSError, ValueError):
             pid, started = json.loads(self.pid_file.read_text())
             if started and _started(pid) == started:
@@ -91,9 +91,9 @@ class Process:
 
 
 def translate(compose: Mapping[str, Any], data: Path, kafka_version: str | None = None) -> list[Process]:
-    """The services of a compose file that run without Docker, each after those it depends on.
+    """Return the services of a compose file that run without Docker, each after those it depends on.
 
-    `kafka_version` None takes the version from the tag of the image.
+    Without `kafka_version` the version is that of the tag of the image.
     """
     services: dict[str, dict[str, Any]] = compose["services"]
     everywhere = "0.0.0.0"  # noqa: S104 # nosec B104
@@ -133,7 +133,7 @@ def _is_kafka(service: Mapping[str, Any]) -> bool:
 
 
 def _published(service: Mapping[str, Any]) -> int | None:
-    """The port on the host: the middle of 127.0.0.1:6067:6066."""
+    """Return the port on the host: the middle of 127.0.0.1:6067:6066."""
     ports = service.get("ports")
     return int(ports[0].split(":")[1]) if ports else None
 
@@ -144,7 +144,7 @@ def _grace(service: Mapping[str, Any]) -> float:
 
 
 def up(processes: Sequence[Process]) -> None:
-    """Start what does not run yet, one after the other, each when the one before is ready."""
+    """Start the processes that do not run, in order, each when the previous one is ready."""
     for each in processes:
         each.directory.mkdir(parents=True, exist_ok=True)
         if each.port is None:
@@ -156,17 +156,17 @@ def up(processes: Sequence[Process]) -> None:
 
 
 def down(processes: Sequence[Process]) -> None:
-    """Stop what runs, in reverse order: ask, wait, kill."""
+    """Stop all processes in reverse order: with SIGTERM, and with SIGKILL after the grace period."""
     for each in reversed(processes):
         _signal(each, signal.SIGTERM, each.grace_seconds)
         _signal(each, signal.SIGKILL, GRACE_SECONDS)
         if pid := each.pid():
-            raise StackError(f"{each.name}: pid {pid} does not end")
+            raise StackError(f"{each.name}: pid {pid} did not end after SIGKILL")
         each.pid_file.unlink(missing_ok=True)
 
 
 def status(processes: Sequence[Process]) -> None:
-    """Print what runs."""
+    """Print the state of every process."""
     row = "{:<12} {:>8}  {:<10} {:<22} {}".format
     print(row("service", "pid", "state", "address", "log"))
     for each in processes:
@@ -190,7 +190,7 @@ def _start(process: Process) -> None:
         raise StackError(f"{process.name}: another program listens on port {process.port}; stop it first")
     started = _spawn(process)
     process.pid_file.write_text(json.dumps([started.pid, _started(started.pid)]))
-    started.returncode = 0  # it is meant to outlive us; without this, Popen warns
+    started.returncode = 0  # the process outlives this program; without a return code, Popen warns
     _wait(lambda: process.ready() or not process.pid(), READY_SECONDS)
     if not process.pid() or not process.ready():
         wrong = f"is not ready after {READY_SECONDS:g} s" if process.pid() else "ended"
@@ -198,7 +198,7 @@ def _start(process: Process) -> None:
 
 
 def _spawn(process: Process) -> subprocess.Popen[bytes]:
-    # As in a container, settings come from the compose file alone, not from whoever calls.
+    # As in a container, settings come only from the compose file, and not from the environment of the caller.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARDUP_")}
     with process.log.open("ab") as log:
         return subprocess.Popen(
@@ -210,7 +210,7 @@ def _spawn(process: Process) -> subprocess.Popen[bytes]:
 def _signal(process: Process, which: signal.Signals, seconds: float) -> None:
     if pid := process.pid():
         print(f"{process.name}: {which.name} to pid {pid}", flush=True)
-        with contextlib.suppress(ProcessLookupError):  # it may end by itself at any moment
+        with contextlib.suppress(ProcessLookupError):  # the process may have ended since
             os.kill(pid, which)
         _wait(lambda: not process.pid(), seconds)
 
@@ -222,10 +222,10 @@ def _wait(done: Callable[[], bool], seconds: float) -> None:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, in the system's own words; None for one that is gone or a zombie."""
+    """Return the start time of a process as the system reports it, or None if it is gone or a zombie."""
     if Path("/proc/self/stat").exists():
         with contextlib.suppress(OSError):
-            # The name in parentheses may hold anything. After it: the state, and the start as the 20th field.
+            # The name in parentheses may contain spaces. The state follows it; the start time is the 20th field after.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             return None if fields[0] in "ZX" else fields[19]
         return None
@@ -291,11 +291,13 @@ def _in_docker(command: str) -> int:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("up", "down", "status"))
-    parser.add_argument("--data", type=Path, default=ROOT / ".run", help="where local processes keep their files")
-    parser.add_argument("--kafka-version", help="of a local broker; default: that of the image in docker-compose.yml")
+    parser.add_argument("--data", type=Path, default=ROOT / ".run", help="directory for the files of local processes")
+    parser.add_argument(
+        "--kafka-version", help="version of a local broker; default: that of the image in docker-compose.yml"
+    )
     options = parser.parse_args()
     compose = yaml.safe_load(COMPOSE.read_text())
     processes = translate(compose, options.data.resolve(), options.kafka_version)

@@ -1,6 +1,6 @@
-"""Writes the Grafana dashboards from what `panels.py` says they show.
+"""Writes the Grafana dashboards from the panels in `panels`.
 
-python -m deploy.grafana.generate        # writes dashboards/*.json anew
+python -m deploy.grafana.generate        # writes dashboards/*.json
 """
 
 import json
@@ -15,7 +15,7 @@ SOURCE = {"type": "prometheus", "uid": "prometheus"}
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """As Grafana reads it."""
+    """Return a dashboard in the format of Grafana."""
     title, panels = ALL[name]
     places = _places(panels)
     return {
@@ -37,7 +37,7 @@ def dashboard(name: str) -> dict[str, Any]:
 
 
 def _places(panels: list[Panel]) -> list[dict[str, int]]:
-    """From left to right: four numbers, or two pictures, in a row of 24 columns."""
+    """Place panels from left to right: four numbers or two charts per row of 24 columns."""
     places = []
     x = y = height = 0
     for each in panels:
@@ -79,7 +79,7 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
 
 
 def written(name: str) -> str:
-    """The file of a dashboard."""
+    """Return the content of the file of a dashboard."""
     return json.dumps(dashboard(name), indent=2) + "\n"
 
 

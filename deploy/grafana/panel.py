@@ -1,4 +1,4 @@
-"""A panel, and how those of all dashboards ask Prometheus."""
+"""A panel, and the queries that several dashboards share."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture. `queries`: what the legend says → what Prometheus is asked. `is_alarm`: anything but 0 is red."""
+    """A panel of a dashboard. `queries` maps legends to Prometheus queries; an alarm is red unless it is 0."""
 
     title: str
     description: str
@@ -20,12 +20,12 @@ class Panel:
 
 
 def stat(title: str, description: str, unit: str, query: str, *, is_alarm: bool = False) -> Panel:
-    """A number."""
+    """Return a panel with a single number."""
     return Panel(title, description, unit, {"": query}, is_stat=True, is_alarm=is_alarm)
 
 
 def quantiles(title: str, description: str, metric: str, stage: str | None = None) -> Panel:
-    """Three quantiles of a histogram in seconds; of one stage, where it has stages."""
+    """Return a panel with three quantiles of a histogram in seconds, of one stage if it has stages."""
     chosen = f'{{stage="{stage}"}}' if stage else ""
     queries = {
         name: f"histogram_quantile({quantile}, sum by (le) (rate({metric}_bucket{chosen}{RATE})))"
@@ -35,7 +35,7 @@ def quantiles(title: str, description: str, metric: str, stage: str | None = Non
 
 
 def recall_of(source: str) -> dict[str, str]:
-    """Estimate and bounds, as the workers say them."""
+    """Return the queries for the estimated recall and its bounds, as the workers export them."""
     names = {"": "recall", ", at least": "recall_low", ", at most": "recall_high"}
     return {
         f"{{{{partition}}}}{bound}": f'max by (partition) (neardup_{name}_ratio{{source="{source}"}})'

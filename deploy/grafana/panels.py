@@ -1,7 +1,7 @@
-"""What the dashboards show.
+"""The panels of every dashboard.
 
-Each begins with what a user of the service would notice: traffic, latency, errors, saturation. What is particular to
-the service follows, and last what every worker has.
+Each dashboard begins with the symptoms that users of the service notice: traffic, latency, errors, saturation. The
+panels of the particular service follow, and then those that every worker has.
 """
 
 from deploy.grafana.overview_panels import OVERVIEW
@@ -11,7 +11,7 @@ from deploy.grafana.worker_panels import sends, signals, worker
 
 
 def service(stage: str, own: list[Panel], *, is_sender: bool = True) -> list[Panel]:
-    """The dashboard of a service."""
+    """Return the panels of the dashboard of a service."""
     return [*signals(stage), *own, *(sends(stage) if is_sender else []), *worker(stage)]
 
 

@@ -1,4 +1,4 @@
-"""What is particular to each service."""
+"""Panels that only one service has."""
 
 from deploy.grafana.overview_panels import TO_VERDICT, VERDICTS
 from deploy.grafana.panel import RATE, Panel, recall_of
@@ -6,13 +6,13 @@ from deploy.grafana.panel import RATE, Panel, recall_of
 FEATURIZER = [
     Panel(
         "Pages in",
-        "Bytes a second of the records read from pages.",
+        "Bytes per second of the records read from the pages topic.",
         "Bps",
         {"read": f'sum(rate(neardup_record_bytes_total{{stage="featurizer"}}{RATE}))'},
     ),
     Panel(
-        "Bytes of a page",
-        "The average record.",
+        "Page size",
+        "Mean size of a record.",
         "bytes",
         {
             "average": f'sum(rate(neardup_record_bytes_total{{stage="featurizer"}}{RATE}))'
@@ -21,7 +21,7 @@ FEATURIZER = [
     ),
     Panel(
         "Skipped pages",
-        "A second: too short, empty or not text. The aggregator tells them.",
+        "Pages per second that are too short, empty or not text. The aggregator emits their verdicts.",
         "ops",
         {"skipped": f'sum(rate(neardup_verdicts_total{{verdict="skipped"}}{RATE}))'},
     ),
@@ -30,13 +30,13 @@ FEATURIZER = [
 SHARDS = [
     Panel(
         "Probes",
-        "A second, over all slices; a page probes one slice of every table.",
+        "Probes per second over all slices. A page probes one slice of every table.",
         "ops",
         {"{{event}}": f'sum by (event) (rate(neardup_slice_events_total{{event=~"probes|inserted|repeated"}}{RATE}))'},
     ),
     Panel(
-        "Matches of a probe",
-        "On average. Many: common content, or buckets near the limit.",
+        "Matches per probe",
+        "Mean number of matches. It is high for common content, or if buckets are near the limit.",
         "none",
         {
             "matches": f'sum(rate(neardup_slice_events_total{{event="matches"}}{RATE}))'
@@ -44,31 +44,36 @@ SHARDS = [
         },
     ),
     Panel(
-        "Scanned by a probe",
-        "Entries that it was compared with, on average. Many: fingerprints crowd, or tables have too few leading bits.",
+        "Entries scanned per probe",
+        "Mean number of compared entries. It is high if fingerprints crowd, or if tables have too few leading bits.",
         "none",
         {
             "scanned": f'sum(rate(neardup_slice_events_total{{event="scanned"}}{RATE}))'
             f' / (sum(rate(neardup_slice_events_total{{event="probes"}}{RATE})) > 0)'
         },
     ),
-    Panel("Keys", "Per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
+    Panel("Keys", "Keys per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
     Panel(
         "Skew",
-        "The largest slice against the average one of such a table.",
+        "Keys of the largest slice of a table divided by the mean of its slices.",
         "none",
         {"{{table}}": "max by (table) (neardup_slice_keys) / avg by (table) (neardup_slice_keys > 0)"},
     ),
-    Panel("Bytes of slices", "Per worker.", "bytes", {"{{instance}}": "sum by (instance) (neardup_slice_bytes)"}),
+    Panel(
+        "Slice memory",
+        "Bytes of slices per worker.",
+        "bytes",
+        {"{{instance}}": "sum by (instance) (neardup_slice_bytes)"},
+    ),
     Panel(
         "Runs",
-        "Of the slice with most; a probe looks into each.",
+        "Largest number of sorted runs of a slice. A probe searches every run.",
         "none",
         {"{{instance}}": "max by (instance) (neardup_slice_runs)"},
     ),
     Panel(
         "Merges",
-        "Of runs, a minute.",
+        "Merges of sorted runs per minute.",
         "none",
         {"merges": f'60 * sum(rate(neardup_slice_events_total{{event="merges"}}{RATE}))'},
     ),
@@ -84,26 +89,26 @@ AGGREGATOR = [
     TO_VERDICT,
     VERDICTS,
     Panel(
-        "Documents that wait",
-        "For the answers of shards or the evidence of owners, per owner.",
+        "Pending documents",
+        "Documents that wait for answers of shards or evidence of owners, per owner.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_pending_documents)"},
     ),
     Panel(
-        "Oldest that waits",
-        "Per owner, when its worker last looked.",
+        "Oldest pending document",
+        "Age of the oldest pending document per owner, at its last measurement.",
         "s",
         {"{{partition}}": "max by (partition) (neardup_oldest_pending_seconds)"},
     ),
     Panel(
-        "Batches that wait",
-        "For a shard partition's answer, per owner.",
+        "Pending batches",
+        "Batches that wait for the answer of a shard partition, per owner.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_pending_batches)"},
     ),
     Panel(
-        "Candidates of a page",
-        "That tables found and owners compared, on average.",
+        "Candidates per page",
+        "Mean number of candidates that tables found and owners compared.",
         "none",
         {
             "candidates": f"sum(rate(neardup_candidates_total{RATE}))"
@@ -112,13 +117,13 @@ AGGREGATOR = [
     ),
     Panel(
         "Revisions",
-        "A second: pages told unique and then duplicate, because an earlier one came late.",
+        "Verdicts per second that change from unique to duplicate because an earlier page arrived late.",
         "ops",
         {"revisions": f"sum(rate(neardup_revisions_total{RATE}))"},
     ),
     Panel(
         "Cut short",
-        "A second: candidates and variants over the caps, documents forgotten by order.",
+        "Per second: candidates and variants over their caps, and documents forgotten by command.",
         "ops",
         {
             "candidates": f"sum(rate(neardup_capped_candidates_total{RATE}))",
@@ -128,7 +133,7 @@ AGGREGATOR = [
     ),
     Panel(
         "Canaries",
-        "An hour: near-copies planted among the pages, and what became of them.",
+        "Planted near-copies of pages per hour, and their results.",
         "short",
         {
             "planted": 'sum(increase(neardup_outputs_total{stage="canary"}[1h]))',
@@ -137,20 +142,20 @@ AGGREGATOR = [
     ),
     Panel(
         "Recall by canaries",
-        "Of the last 1000 that each owner has settled.",
+        "Recall over the last 1000 canaries of each owner, with its 95% confidence interval.",
         "percentunit",
         recall_of("canary"),
     ),
     Panel(
         "Documents",
-        "That an owner remembers, copies included.",
+        "Documents in the directory of an owner, including copies.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_directory_documents)"},
         stacked=True,
     ),
     Panel(
         "Caches",
-        "Memory that an owner's caches take. They fill, and then stay.",
+        "Memory of the caches of an owner. It grows to its limit and stays there.",
         "bytes",
         {"{{partition}}": "max by (partition) (neardup_owner_cache_bytes)"},
         stacked=True,
@@ -160,51 +165,53 @@ AGGREGATOR = [
 RECLUSTER = [
     Panel(
         "Archived documents",
-        "Written to the corpus a second, repeats included.",
+        "Documents written to the corpus per second, including repeats.",
         "ops",
         {"archived": f"sum(rate(neardup_archived_documents_total{RATE}))"},
     ),
     Panel(
         "Passes",
-        "In the last day, by how they ended.",
+        "Offline passes of the last day by result.",
         "none",
         {"{{result}}": "sum by (result) (increase(neardup_passes_total[1d]))"},
     ),
     Panel(
         "Age of the last pass",
-        "Since one ended well.",
+        "Time since the last successful offline pass.",
         "s",
         {"age": "time() - max(neardup_pass_timestamp_seconds > 0)"},
     ),
     Panel(
         "Shadow checks",
-        "An hour: documents of the sample that duplicate a recent one by the rule, and what the stream said of them.",
+        "Documents of the sample per hour that duplicate a recent one by the rule, by the verdict of the stream.",
         "short",
         {"{{result}}": 'sum by (result) (increase(neardup_recall_checks_total{source="shadow"}[1h]))'},
     ),
     Panel(
         "Recall by the shadow sample",
-        "Of the last 1000 checks of each partition.",
+        "Recall over the last 1000 checks of each partition, with its 95% confidence interval.",
         "percentunit",
         recall_of("shadow"),
     ),
     Panel(
         "Hosts",
-        "The highest share of duplicates of a host with many recent pages, per partition.",
+        "Highest share of duplicates of a host with many recent pages, per partition.",
         "percentunit",
         {"{{partition}}": "max by (partition) (neardup_host_duplicate_ratio)"},
     ),
-    Panel("Time of the last pass", "From start to end.", "s", {"pass": "max(neardup_pass_seconds)"}),
-    Panel("Passes that run", "1 while one runs.", "none", {"passes": "sum(neardup_pass_running)"}),
+    Panel(
+        "Duration of the last pass", "Duration of the last offline pass.", "s", {"pass": "max(neardup_pass_seconds)"}
+    ),
+    Panel("Running passes", "1 while an offline pass runs.", "none", {"passes": "sum(neardup_pass_running)"}),
     Panel(
         "Documents and clusters",
-        "Of the last pass; a document alone is a cluster.",
+        "Documents and clusters of the last pass. A single document is a cluster, too.",
         "short",
         {"documents": "max(neardup_clustered_documents)", "clusters": "max(neardup_clusters)"},
     ),
     Panel(
         "Overturned verdicts",
-        "Of the stream, revised by passes in the last day.",
+        "Verdicts of the stream that offline passes revised in the last day.",
         "short",
         {"overturned": "sum(increase(neardup_overturned_verdicts_total[1d]))"},
     ),

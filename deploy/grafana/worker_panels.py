@@ -1,33 +1,33 @@
-"""What the workers of every service have in common."""
+"""Panels that the workers of every service have."""
 
 from deploy.grafana.panel import RATE, Panel, quantiles
 
 
 def signals(stage: str) -> list[Panel]:
-    """What a user of any stage would notice first."""
+    """Return the panels of traffic, latency, errors and saturation of a stage."""
     return [
         Panel(
             "Records",
-            "A second, per worker.",
+            "Records per second, per worker.",
             "ops",
             {"{{instance}}": f'sum by (instance) (rate(neardup_records_total{{stage="{stage}"}}{RATE}))'},
             stacked=True,
         ),
         quantiles(
             "Time through this stage",
-            "From the writing of a record to the last acknowledgement of what it caused.",
+            "Time from the write of a record to the acknowledgement of its last output.",
             "neardup_stage_seconds",
             stage,
         ),
         Panel(
             "Dead letters",
-            "In the last hour, by reason.",
+            "Dead letters of the last hour by reason.",
             "short",
             {"{{reason}}": f'sum by (reason) (increase(neardup_dead_letters_total{{stage="{stage}"}}[1h])) > 0'},
         ),
         Panel(
             "Lag",
-            "Records that wait, per partition.",
+            "Records that are not yet read, per partition.",
             "short",
             {"{{partition}}": f'max by (partition) (neardup_lag_records{{stage="{stage}"}})'},
         ),
@@ -35,53 +35,55 @@ def signals(stage: str) -> list[Panel]:
 
 
 def worker(stage: str) -> list[Panel]:
-    """What every worker has."""
+    """Return the panels of batches, checkpoints, partitions and resources of a stage."""
     ours = f'and on (instance) neardup_assigned_partitions{{stage="{stage}"}}'
     batch = f'rate(neardup_batch_records_sum{{stage="{stage}"}}{RATE})'
     batches = f'rate(neardup_batch_records_count{{stage="{stage}"}}{RATE})'
     return [
-        quantiles("Time to process a batch", "In a worker thread.", "neardup_process_seconds", stage),
+        quantiles("Time to process a batch", "Time in a worker thread.", "neardup_process_seconds", stage),
         Panel(
-            "Records of a batch",
-            "On average; more than one poll's worth cannot be.",
+            "Records per batch",
+            "Mean number of records. One poll is the maximum.",
             "none",
             {"average": f"sum({batch}) / (sum({batches}) > 0)"},
         ),
         Panel(
             "Age of the last checkpoint",
-            "Per partition. Grows while it has nothing to do.",
+            "Age per partition. It also grows while the partition is idle.",
             "s",
             {"{{partition}}": f'time() - max by (partition) (neardup_checkpoint_timestamp_seconds{{stage="{stage}"}})'},
         ),
         Panel(
             "Replay after a restart",
-            "Records that would be read again, per partition.",
+            "Records that a restart would read again, per partition.",
             "short",
             {"{{partition}}": f'max by (partition) (neardup_replay_records{{stage="{stage}"}})'},
         ),
-        quantiles("Time of a checkpoint", "To make one partition durable.", "neardup_checkpoint_seconds", stage),
+        quantiles(
+            "Time of a checkpoint", "Time to write the state of one partition.", "neardup_checkpoint_seconds", stage
+        ),
         Panel(
             "Partitions",
-            "That each worker has.",
+            "Partitions per worker.",
             "none",
             {"{{instance}}": f'sum by (instance) (neardup_assigned_partitions{{stage="{stage}"}})'},
             stacked=True,
         ),
         Panel(
             "Processors",
-            "In use, per worker.",
+            "Processors in use per worker.",
             "none",
             {"{{instance}}": f"sum by (instance) (rate(process_cpu_seconds_total{RATE}) {ours})"},
         ),
         Panel(
             "Memory",
-            "Resident, per worker.",
+            "Resident memory per worker.",
             "bytes",
             {"{{instance}}": f"sum by (instance) (process_resident_memory_bytes {ours})"},
         ),
         Panel(
             "Rebalances",
-            "In the last hour, per worker. Many: workers come and go, or are too slow to be heard.",
+            "Rebalances of the last hour per worker, caused by workers that come, go or are too slow.",
             "none",
             {"{{instance}}": f'sum by (instance) (increase(neardup_rebalances_total{{stage="{stage}"}}[1h]))'},
         ),
@@ -89,12 +91,17 @@ def worker(stage: str) -> list[Panel]:
 
 
 def sends(stage: str) -> list[Panel]:
-    """What a worker that sends outputs has besides."""
+    """Return the panels of a stage that writes outputs."""
     return [
-        quantiles("Time to acknowledge a batch", "All waves of its outputs.", "neardup_acknowledge_seconds", stage),
+        quantiles(
+            "Time to acknowledge a batch",
+            "Time until all waves of outputs are acknowledged.",
+            "neardup_acknowledge_seconds",
+            stage,
+        ),
         Panel(
             "Outputs",
-            "A second, by topic.",
+            "Outputs per second by topic.",
             "ops",
             {"{{topic}}": f'sum by (topic) (rate(neardup_outputs_total{{stage="{stage}"}}{RATE}))'},
         ),

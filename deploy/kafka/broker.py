@@ -1,11 +1,11 @@
-"""Apache Kafka without Docker: the broker's jars from Maven Central, run with this machine's Java.
+"""Apache Kafka without Docker: runs the jars from Maven Central with the Java of this machine.
 
     python -m deploy.kafka.broker run --data DIR [--port 9092] [--version 4.3.1] [--nodes 1]
     python -m deploy.kafka.broker fetch [--version 4.3.1]
 
-`run` stays in the foreground until Ctrl-C or SIGTERM. As a library, `Cluster` starts, stops, kills and restarts
-the nodes one by one, on the same data. Needs only the standard library; jars are cached under
-$XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
+`run` stays in the foreground until Ctrl-C or SIGTERM. As a library, `Cluster` starts, stops, kills and restarts the
+nodes one by one, on the same data. Needs only the standard library, and also runs by its path. The jars are cached
+under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
 """
 
 import argparse
@@ -26,22 +26,22 @@ NEWEST = "4.3.1"
 SUPPORTED = ("3.9.2", NEWEST)
 HEAP = "512m"
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""This broker lives for minutes, on the cores of those who use it: in that time the optimizing compiler and a garbage
-collector with threads of its own take more than they give."""
+"""Options for a broker that runs for minutes and shares the processor with its clients: in that time the optimizing
+compiler and a parallel garbage collector cost more than they gain."""
 START_SECONDS = 60.0
 
 
 class BrokerError(Exception):
-    """The broker cannot be fetched or does not start; the message says why."""
+    """The broker cannot be fetched or does not start; the message explains why."""
 
 
 def available() -> bool:
-    """Whether this machine can run a broker this way."""
+    """Return whether this machine can run a broker from Maven."""
     return shutil.which("java") is not None and shutil.which("mvn") is not None
 
 
 def jars(version: str = NEWEST) -> Path:
-    """The directory with the jars of a version, fetched on first use."""
+    """Return the directory with the jars of a version, which are fetched on first use."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup" / f"kafka-{version}"
     if cache.is_dir():
         return cache
@@ -49,7 +49,7 @@ def jars(version: str = NEWEST) -> Path:
         raise BrokerError("expected java and mvn on the PATH; install a JDK (17 or newer) and Maven")
     cache.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache.parent) as work:
-        # Maven writes target/ beside the pom: let it do so in the scratch directory.
+        # Maven writes target/ next to the pom, so the pom is copied to the scratch directory.
         pom = shutil.copy(Path(__file__).with_name("pom.xml"), work)
         target = Path(work) / "jars"
         command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies"]
@@ -57,14 +57,14 @@ def jars(version: str = NEWEST) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not any(target.glob("kafka_2.13-*.jar")):
             raise BrokerError(f"Maven could not fetch Kafka {version}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        # Another process may have been faster; its result is as good.
+        # Another process may have been faster; its result is the same.
         with contextlib.suppress(OSError):
             target.rename(cache)
     return cache
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
+    """Return a port on which nothing listens now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -94,7 +94,7 @@ def common_properties(nodes: int = 1) -> dict[str, str]:
 
 @dataclass
 class Node:
-    """One combined broker and controller."""
+    """A node that is both broker and controller."""
 
     id: int
     port: int
@@ -112,11 +112,11 @@ class Node:
 
 
 class Cluster:
-    """Brokers of one version on one data directory, each its own process.
+    """The brokers of one version on one data directory, each a process.
 
-    Not started on construction. Usable as a context manager. Every method acts on all nodes unless it is given one.
-    `protocol` is how clients must talk to it, `scram_users` (names and passwords) who they may be; `properties` are
-    added to those of every node.
+    The constructor starts nothing; `with` starts and stops the cluster. Every method acts on all nodes unless one is
+    given. Clients connect with `protocol` as one of `scram_users` (passwords by name). `properties` are added to those
+    of every node.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all nodes, comma-separated."""
+        """The addresses of all nodes, comma-separated."""
         return ",".join(node.address for node in self.nodes)
 
     def __enter__(self) -> "Cluster":
@@ -158,7 +158,7 @@ class Cluster:
         self.stop()
 
     def start(self, node: Node | None = None) -> None:
-        """Format what is new, start, and return when every node accepts connections and knows its controller."""
+        """Format new nodes, start, and return when every node accepts connections."""
         chosen = self._chosen(node)
         for each in chosen:
             self._format(each)
@@ -168,7 +168,7 @@ class Cluster:
             self._await_ready(each)
 
     def stop(self, node: Node | None = None) -> None:
-        """Ask to stop and wait; kill what does not obey."""
+        """Stop with SIGTERM and wait; kill a node that does not stop within 30 seconds."""
         chosen = [each for each in self._chosen(node) if each.process]
         for each in chosen:
             assert each.process
@@ -183,7 +183,7 @@ class Cluster:
             each.process = None
 
     def kill(self, node: Node | None = None) -> None:
-        """kill -9."""
+        """Kill with SIGKILL."""
         for each in self._chosen(node):
             if each.process:
                 each.process.kill()
@@ -270,16 +270,18 @@ def _tail(path: Path) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in (("run", "run in the foreground"), ("fetch", "only fetch the jars")):
         command = commands.add_parser(name, help=about)
-        command.add_argument("--version", default=NEWEST, help=f"tried: {', '.join(SUPPORTED)}; default %(default)s")
+        command.add_argument(
+            "--version", default=NEWEST, help=f"version of Kafka; tested: {', '.join(SUPPORTED)}; default %(default)s"
+        )
         if name == "run":
             command.add_argument("--data", type=Path, required=True, help="directory for the data")
-            command.add_argument("--port", type=int, default=9092, help="of the first node; default %(default)s")
-            command.add_argument("--nodes", type=int, default=1, help="default %(default)s")
+            command.add_argument("--port", type=int, default=9092, help="port of the first node; default %(default)s")
+            command.add_argument("--nodes", type=int, default=1, help="number of nodes; default %(default)s")
     options = parser.parse_args()
     try:
         if options.command == "fetch":

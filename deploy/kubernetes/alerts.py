@@ -1,4 +1,4 @@
-"""Prints the alert rules as the Prometheus operator takes them.
+"""Prints the alert rules as a resource of the Prometheus operator.
 
 python -m deploy.kubernetes.alerts | kubectl apply --namespace neardup --filename -
 """
@@ -13,7 +13,7 @@ RULES = Path(__file__).parents[1] / "prometheus" / "rules.yml"
 
 
 def prometheus_rule() -> dict[str, Any]:
-    """The rules in the operator's clothes."""
+    """Return the rules as a PrometheusRule."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",

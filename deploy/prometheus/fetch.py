@@ -1,8 +1,8 @@
-"""Prometheus without Docker or root: the one on the PATH, else Debian's package, unpacked and not installed.
+"""Prometheus without Docker or root: the programs on the PATH, or Debian's package, unpacked without installation.
 
     python -m deploy.prometheus.fetch        # prints the directory with prometheus and promtool
 
-Needs only the standard library; the package is cached under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
+Needs only the standard library. The package is cached under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
 """
 
 import os
@@ -17,11 +17,11 @@ FETCH_SECONDS = 300
 
 
 class FetchError(Exception):
-    """Prometheus cannot be had here; the message says why."""
+    """Prometheus is not available; the message explains why."""
 
 
 def programs() -> Path:
-    """The directory with the programs, fetched on first use. Raises FetchError."""
+    """Return the directory with the programs, which are fetched on first use. Raises FetchError."""
     found = [shutil.which(name) for name in PROGRAMS]
     if all(found):
         return Path(str(found[0])).parent
@@ -46,7 +46,7 @@ def _fetch(cache: Path) -> None:
         try:
             unpacked.rename(cache)
         except OSError:
-            # Someone else was faster.
+            # Another process may have been faster.
             if not cache.is_dir():
                 raise
 
