@@ -37,7 +37,7 @@ async def test_a_dead_letter_is_shown_and_sent_again(deployment: Deployment) -> 
     assert base64.b64decode(letter["key"]) == b"\x1b[31mkey"
     assert (letter["stage"], letter["reason"]) == ("featurizer", "invalid-page")
 
-    assert deployment.neardup("dead-letters", "replay", "--reason", "corrupt").stdout == "no such dead letters\n"
+    assert deployment.neardup("dead-letters", "replay", "--reason", "corrupt").stdout == "no dead letters match\n"
     assert (
         deployment.neardup("dead-letters", "replay", "--dry-run").stdout == f"{topics.pages}: 1 would be sent again\n"
     )

@@ -58,7 +58,7 @@ def test_a_moved_page_is_found(state: Path) -> None:
     shown = ask("moved", "http://b.example/", "--state", state)
     assert shown.exit_code == 0
     assert "and since at" in shown.output
-    assert "nowhere else" in ask("moved", "http://a.example/", "--state", state).output
+    assert "not found elsewhere" in ask("moved", "http://a.example/", "--state", state).output
 
 
 def test_changes_of_a_url_and_of_all(state: Path) -> None:

@@ -86,7 +86,7 @@ def test_other_sources_need_a_full_run(state: Path) -> None:
 def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
     empty = recluster("--state", tmp_path / "nothing")
     assert empty.exit_code == 1
-    assert "expected the files of a corpus, there are none" in empty.output
+    assert "expected the files of a corpus, found none" in empty.output
     unknown = recluster("--state", state, "--sources", "guesses")
     assert unknown.exit_code == 1
     assert "NEARDUP_PAIR_SOURCES: expected one or more of shingles" in unknown.output
@@ -112,6 +112,6 @@ def test_ctrl_c_leaves_a_state_that_goes_on(state: Path) -> None:
     _, error = process.communicate(timeout=60)
     # It may have been quicker.
     assert process.returncode in (130, 0)
-    assert process.returncode == 0 or "run it again to go on" in error
+    assert process.returncode == 0 or "run the command again to resume" in error
     write_day(corpus, 1)
     assert summary_of("--state", state)["clusters"] == 30

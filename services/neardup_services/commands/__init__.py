@@ -1,1 +1,1 @@
-"""The commands of `neardup`, one a file. The group that holds them is in `cli.py`."""
+"""The commands of `neardup`, one module per command. `cli` lists them."""

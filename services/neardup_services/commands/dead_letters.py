@@ -68,7 +68,7 @@ def replay(reason: str | None, topic: str | None, dry_run: bool) -> None:
     for name, count in sorted(sent.items()):
         click.echo(f"{name}: {count:,} {'would be ' if dry_run else ''}sent again")
     if not sent:
-        click.echo("no such dead letters")
+        click.echo("no dead letters match")
 
 
 async def _show(

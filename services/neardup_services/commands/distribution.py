@@ -74,15 +74,15 @@ def _print(found: Distribution, unusable: int) -> None:
     console = output_console()
     skipped = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
     console.print(
-        f"{found.pages:,} pages, {found.distinct:,} different fingerprints; "
-        f"skipped: {skipped or 'none'}; {unusable:,} items not usable"
+        f"{found.pages:,} pages, {found.distinct:,} distinct fingerprints; "
+        f"skipped: {skipped or 'none'}; {unusable:,} items could not be used"
     )
     if found.distinct:
         mean = found.buckets.mean()
         console.print(
             f"{1 << BUCKET_BITS} buckets: {mean:,.1f} pages on average, {found.buckets.min():,} to "
-            f"{found.buckets.max():,}; random ones would spread by {np.sqrt(mean):.1f}, these do by "
-            f"{found.buckets.std():.1f}"
+            f"{found.buckets.max():,}; the "
+            f"standard deviation is {found.buckets.std():.1f}, of random fingerprints it would be {np.sqrt(mean):.1f}"
         )
     console.print(_leading(found))
     if found.spikes:

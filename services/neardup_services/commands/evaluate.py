@@ -111,11 +111,11 @@ def _print(console: Console, found: Evaluation) -> None:
     cost = found.cost
     console.print(f"{found.pairs} pairs, {found.duplicates} near-duplicates; {found.groups} groups share no page")
     console.print(
-        f"cost: {cost.probes} probes a page ({cost.tables} tables, {cost.bands} bands), "
-        f"{cost.bytes_per_page:.0f} bytes a page"
+        f"cost: {cost.probes} probes per page ({cost.tables} tables, {cost.bands} bands), "
+        f"{cost.bytes_per_page:.0f} bytes per page"
     )
     console.print(
-        f"missed: {found.not_found} near-duplicates that no table finds, {found.refused} that the rule turns down"
+        f"missed: {found.not_found} near-duplicates that no table finds, {found.refused} that the rule rejects"
     )
     table = make_table(*_HEADS, left=2)
     for each in (found.verdict, found.rule, found.candidates):
@@ -170,7 +170,7 @@ def _methods_table(found: Evaluation) -> Table:
 def _presets_table(costs: Sequence[PresetCost]) -> Table:
     """Return one row per preset."""
     table = make_table(
-        "preset", "probes", "bytes a page", "pages/s", "precision", "recall", "F1", "crawl precision", "crawl recall"
+        "preset", "probes", "bytes/page", "pages/s", "precision", "recall", "F1", "crawl precision", "crawl recall"
     )
     for each in costs:
         pairs = (each.pairs.precision, each.pairs.recall, each.pairs.f1)

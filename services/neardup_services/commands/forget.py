@@ -24,7 +24,7 @@ def forget(urls: tuple[str, ...]) -> None:
       neardup forget https://a.example/page
     """
     asyncio.run(_send(Settings.load(), [Forget(url) for url in urls]))
-    click.echo(f"{len(urls)} urls: the owners will forget them")
+    click.echo(f"{len(urls)} urls: the orders to forget them are sent")
 
 
 @click.command()
@@ -43,7 +43,7 @@ def expire(before: datetime) -> None:
     """
     moment = int(before.replace(tzinfo=UTC).timestamp() * 1000)
     asyncio.run(_send(Settings.load(), [Expire(moment)]))
-    click.echo(f"the owners will forget what came before {before.isoformat()} UTC")
+    click.echo(f"the order to forget pages that arrived before {before.isoformat()} UTC is sent")
 
 
 async def _send(settings: Settings, given: list[Forget | Expire]) -> None:

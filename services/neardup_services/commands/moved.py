@@ -34,7 +34,7 @@ def moved(url: str, state: Path | None, as_json: bool) -> None:
 def _line(found: Moved) -> str:
     last = f"last seen {found.fetched_at or 'at an unknown time'} as {found.document}"
     if found.found is None:
-        return f"{found.url}: {last}, nowhere else"
+        return f"{found.url}: {last}, not found elsewhere"
     other = found.found
     relation = other.relation or "not near it, but in its cluster"
     where = f"{other.url} ({other.fetched_at or 'time unknown'}, {other.document}: {relation})"

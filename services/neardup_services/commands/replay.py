@@ -110,12 +110,12 @@ def _write(out: Path, found: Differences, replayed: ReplayResult, pages: Iterato
 
 def _print(found: Differences, pages: Sequence[PageRef], examples: int) -> None:
     console = output_console()
-    console.print(f"{found.pages:,} pages, {found.count:,} would be decided otherwise")
+    console.print(f"{found.pages:,} pages, {found.count:,} would have another verdict")
     for name, counts in (("was", found.was), ("now", found.now)):
         console.print(f"{name}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
     moved = sum(found.still_duplicates.values())
     if moved:
-        console.print(f"{moved:,} stay duplicates, of another page or in another way")
+        console.print(f"{moved:,} stay duplicates, of another page or with another relation")
     for (was, now), some in found.found.items():
         table = make_table("resemblance", "contained", "bits", left=0, title=f"{was} → {now}: {len(some):,}")
         table.add_column("page")

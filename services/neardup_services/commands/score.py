@@ -71,7 +71,7 @@ def _print(result: Score) -> None:
         )
     console = output_console()
     console.print(table)
-    console.print(f"{result.not_scored} pages not scored: borderline, or to be skipped")
+    console.print(f"{result.not_scored} pages not scored: borderline or without text")
 
 
 def _share(value: float | None) -> str:

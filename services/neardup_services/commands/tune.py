@@ -77,19 +77,19 @@ def tune(
         by_file = {name: each.as_dict() for name, each in tuned.by_file.items()}
         click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()} | {"by_file": by_file}))
         return
-    click.echo(f"{tuned.tried:,} settings tried; chosen, with the share of folds that agreed:")
+    click.echo(f"{tuned.tried:,} settings tried. Chosen settings, with the share of folds that chose the same:")
     for name, value in values.items():
         click.echo(f"  {name} = {_written(value)}  ({tuned.agreement[name]:.0%})")
-    click.echo(f"  {tuned.probes} probes a page")
-    click.echo(_line("settings as they were, on these pairs", tuned.before))
-    click.echo(_line("what the search chooses, on pairs it has not seen", tuned.cross_validated))
+    click.echo(f"  {tuned.probes} probes per page")
+    click.echo(_line("current settings, on these pairs", tuned.before))
+    click.echo(_line("search, on pairs it has not seen", tuned.cross_validated))
     if len(tuned.by_file) > 1:
         for name, each in tuned.by_file.items():
-            click.echo(_line(f"  of these in {name}", each))
+            click.echo(_line(f"  of which in {name}", each))
     if tested is not None:
-        click.echo(_line("the settings chosen, on the pairs of --test", tested))
+        click.echo(_line("chosen settings, on the pairs of --test", tested))
     if tuned.cross_validated.f1.value <= tuned.before.f1.value:
-        click.echo("the search finds nothing that is better on pairs it has not seen: keep the settings as they were")
+        click.echo("the search found no settings that are better on pairs it has not seen: keep the current settings")
     if out is not None:
         click.echo(f"{FILE_VARIABLE}={out} uses them")
 
@@ -100,7 +100,7 @@ def _line(name: str, each: Quality) -> str:
 
 
 def _toml(honest: Quality, values: dict[str, object]) -> str:
-    about = f"# {_line('neardup tune: what the search chooses, on pairs it has not seen', honest)}"
+    about = f"# {_line('neardup tune: search, on pairs it has not seen', honest)}"
     return "\n".join([about, *(f"{name} = {_written(value)}" for name, value in values.items()), ""])
 
 

@@ -1,1 +1,1 @@
-"""The HTTP API of the offline results: routes, their OpenAPI description and a server."""
+"""The HTTP API of the results of the offline pass: routes, their OpenAPI description, and a server."""

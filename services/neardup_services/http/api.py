@@ -1,7 +1,8 @@
-"""Questions to the offline pass over HTTP: JSON out, nothing changed. The routes are described in `openapi`.
+"""The HTTP API for queries about the results of the offline pass. The routes are described in `openapi`.
 
-The application stands alone (`neardup serve`) or is mounted in another one. Every question runs in a thread: the loop
-only waits. Errors are {"error": text} with a status that says whose it is.
+The application runs alone (`neardup serve`) or is mounted in another one. It returns JSON and changes nothing. Every
+query runs in a thread, so that the event loop only waits. Errors are {"error": text}, with a status of 4xx for
+errors of the client and 5xx for those of the server.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def make_api(queries: Queries, *, most_body_bytes: int = MOST_BODY_BYTES) -> web.Application:
-    """The application. It only reads; a new index is used from the next request on."""
+    """Return the application. It only reads; a new index is used from the next request on."""
     routes = _Routes(queries, most_body_bytes)
     app = web.Application(middlewares=[_errors_as_json])
     app.router.add_get("/lookup", routes.lookup, allow_head=False)
@@ -43,7 +44,7 @@ class _Routes:
     def __init__(self, queries: Queries, most_body_bytes: int) -> None:
         self._queries = queries
         self._most_body_bytes = most_body_bytes
-        # A summary may take long: those who wait for one wait here, and leave the threads to other questions.
+        # A summary may take long. Requests for one wait here, so that the threads stay free for other queries.
         self._summing_up = asyncio.Lock()
 
     async def lookup(self, request: web.Request) -> web.Response:
@@ -70,7 +71,7 @@ class _Routes:
     async def _page(self, request: web.Request) -> Page:
         if request.content_type not in (*_HTML, _PLAIN):
             raise _wrong(f"Content-Type: expected text/html or text/plain, got {request.content_type}")
-        # Not request.read(): its limit is that of the application that this one may be mounted in.
+        # request.read() would apply the limit of the application that this one may be mounted in.
         body = bytearray()
         async for chunk in request.content.iter_any():
             body += chunk
@@ -95,14 +96,14 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except StateError as error:
         return _error(503, str(error))
     except Exception:
-        _log.exception("a question could not be answered: %s", request.path)
-        return _error(500, "the question could not be answered, see the log")
+        _log.exception("a query failed: %s", request.path)
+        return _error(500, "the query failed, see the log of the server")
 
 
 def _url(request: web.Request) -> str:
     url = request.query.get("url", "")
     if not url:
-        raise _wrong("url: expected one in the query, got none")
+        raise _wrong("url: expected a value in the query, got none")
     if len(url) > MAX_URL:
         raise _wrong(f"url: expected at most {MAX_URL} characters, got {len(url)}")
     return url
@@ -133,6 +134,6 @@ def _json(body: object, status: int = 200, headers: dict[str, str] | None = None
         body=orjson.dumps(body),
         status=status,
         content_type="application/json",
-        # What a url says is data: no browser may take it for anything else.
+        # URLs are foreign data, which a browser must not interpret as HTML.
         headers={"X-Content-Type-Options": "nosniff", **(headers or {})},
     )

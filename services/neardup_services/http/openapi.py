@@ -1,4 +1,4 @@
-"""What the routes of `api` take and give, as OpenAPI 3.1."""
+"""The requests and responses of `api`, as OpenAPI 3.1."""
 
 from typing import Any, Final
 
@@ -16,13 +16,13 @@ _SHARE: Final = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE_OR_NULL: Final = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _DOCUMENT: Final = {"type": "string", "description": "partition:offset of the page", "pattern": r"^-?\d+:-?\d+$"}
 _TO_FIRST: Final = {
-    "description": "to the cluster's first document",
+    "description": "relation to the first document of the cluster",
     "enum": ["first", "identical", "same-text", "same-shingles", "near"],
 }
 
 
 def _object(about: str, **properties: Any) -> Schema:
-    """Every property is always there."""
+    """Return the schema of an object whose properties are all required."""
     return {
         "type": "object",
         "description": about,
@@ -46,10 +46,10 @@ def _json(about: str, schema: Schema) -> Schema:
 
 def _answers(about: str, schema: Schema, *errors: int) -> Schema:
     reasons = {
-        400: "the request cannot be understood",
+        400: "the request is not valid",
         404: "no document has this url",
-        413: "the body is too long",
-        503: "there is no index yet, or what the question needs was not kept",
+        413: "the body is too large",
+        503: "there is no index yet, or it lacks the data for this query",
     }
     return {"200": _json(about, schema)} | {str(each): _json(reasons[each], _ref("Error")) for each in (*errors, 503)}
 
@@ -58,70 +58,74 @@ def _query(name: str, about: str, schema: Schema, *, required: bool = False) -> 
     return {"name": name, "in": "query", "description": about, "required": required, "schema": schema}
 
 
-_URL: Final = _query("url", "exactly as it was crawled", {"type": "string", "maxLength": 8192}, required=True)
+_URL: Final = _query("url", "URL, exactly as it was crawled", {"type": "string", "maxLength": 8192}, required=True)
 _URL_OR_ALL: Final = _URL | {"required": False}
-_LIMIT: Final = _query("limit", "most to tell of each", {"type": "integer", "minimum": 1, "maximum": LARGEST_LIMIT})
+_LIMIT: Final = _query(
+    "limit", "maximum length of each list", {"type": "integer", "minimum": 1, "maximum": LARGEST_LIMIT}
+)
 
 _SCHEMAS: Final = {
-    "Error": _object("Why there is no answer.", error=_TEXT),
+    "Error": _object("The reason why there is no answer.", error=_TEXT),
     "PageRef": _object("A page.", url=_TEXT, document=_DOCUMENT),
     "Member": _object(
-        "Of a url in a cluster, the document fetched last.",
+        "The last fetched document of a URL in a cluster.",
         url=_TEXT, document=_DOCUMENT, fetched_at=_TEXT_OR_NULL, size=_COUNT, relation=_TO_FIRST,
         resemblance=_SHARE_OR_NULL,
     ),
     "Cluster": _object(
-        "Documents that belong together; `size` is their number, `urls` the last fetched.",
+        "A cluster of documents. `size` is their number, `urls` lists the last fetched ones.",
         name=_DOCUMENT, size=_COUNT, representative=_ref("PageRef"), urls=_list(_ref("Member")),
     ),
     "LookedUp": _object(
-        "A document of the url.",
+        "A document of the URL.",
         document=_DOCUMENT, fetched_at=_TEXT_OR_NULL, size=_COUNT, cluster=_DOCUMENT, relation=_TO_FIRST,
         resemblance=_SHARE_OR_NULL,
     ),
     "Held": _object(
-        "A document in a containment, and how much of the contained one is in the other.",
+        "A document that contains another or is contained in it, with the containment.",
         url=_TEXT, document=_DOCUMENT, containment=_SHARE,
     ),
     "Lookup": _object(
-        "What is known of a url; its documents are told newest first.",
+        "The documents of a URL, newest first, with their clusters and containments.",
         url=_TEXT, documents=_list(_ref("LookedUp")), clusters=_list(_ref("Cluster")),
         contained_in=_list(_ref("Held")), contains=_list(_ref("Held")),
     ),
     "Similar": _object(
-        "A document like the text; null where too little is known to say.",
+        "A document similar to the text. Values that cannot be estimated are null.",
         url=_TEXT, document=_DOCUMENT, fetched_at=_TEXT_OR_NULL, cluster=_DOCUMENT, cluster_size=_COUNT,
         relation={"enum": ["identical", "same-text", "same-shingles", "near", "contained", "contains", None]},
         resemblance=_SHARE, text_in_document=_SHARE_OR_NULL, document_in_text=_SHARE_OR_NULL,
     ),
     "SimilarTo": _object(
-        "The documents most like the text; `skipped` says why it cannot be compared.",
+        "The documents most similar to the text. `skipped` is the reason why it cannot be compared.",
         skipped=_TEXT_OR_NULL, documents=_list(_ref("Similar")),
     ),
     "Found": _object(
-        "Where the page was fetched last under another url, and its relation to the one asked for.",
+        "The other URL where the page was last fetched, and the relation to the requested document.",
         url=_TEXT, document=_DOCUMENT, fetched_at=_TEXT_OR_NULL,
         relation={"enum": ["identical", "same-text", "same-shingles", "near", None]}, resemblance=_SHARE_OR_NULL,
     ),
     "Moved": _object(
-        "Whether the page of a url was seen elsewhere after it was last seen here.",
+        "Whether the page of a URL was fetched at another URL after its last fetch here.",
         url=_TEXT, document=_DOCUMENT, fetched_at=_TEXT_OR_NULL, moved={"type": "boolean"},
         found={"oneOf": [_ref("Found"), {"type": "null"}]},
     ),
     "Version": _object(
-        "A document of the url; what changed since the one before, null for the first.",
+        "A document of the URL, and its change since the previous one (null for the first).",
         document=_DOCUMENT, fetched_at=_TEXT_OR_NULL, size=_COUNT, cluster=_DOCUMENT,
         change={"enum": ["unchanged", "same-text", "near", "changed", None]}, resemblance=_SHARE_OR_NULL,
     ),
-    "History": _object("A url's documents, oldest first.", url=_TEXT, versions=_list(_ref("Version"))),
+    "History": _object("The documents of a URL, oldest first.", url=_TEXT, versions=_list(_ref("Version"))),
     "ChangingHost": _object(
-        "A host's urls with several documents; `changes` counts those that changed the text.",
+        "The URLs of a host with several documents. `changes` counts changes of the text.",
         name=_TEXT, urls=_COUNT, versions=_COUNT, changes=_COUNT,
     ),
     "ChangeSummary": _object(
-        "All urls with several documents: pairs of successive ones by change, and by tenths of resemblance.",
+        "All URLs with several documents: pairs of successive ones by kind of change and by tenths of resemblance.",
         urls=_COUNT, pairs=_COUNT,
-        by_change=_object("Pairs.", **{"unchanged": _COUNT, "same-text": _COUNT, "near": _COUNT, "changed": _COUNT}),
+        by_change=_object(
+            "Numbers of pairs.", **{"unchanged": _COUNT, "same-text": _COUNT, "near": _COUNT, "changed": _COUNT}
+        ),
         by_resemblance={**_list(_COUNT), "minItems": 10, "maxItems": 10}, hosts=_list(_ref("ChangingHost")),
     ),
 }  # fmt: skip
@@ -131,19 +135,19 @@ DESCRIPTION: Final[Schema] = {
     "info": {
         "title": "neardup",
         "version": neardup.__version__,
-        "description": "Questions to the last offline pass. Nothing here changes anything.",
+        "description": "Queries about the results of the last offline pass. All routes are read-only.",
     },
     "paths": {
         "/lookup": {
             "get": {
-                "summary": "Documents and clusters of a url, and what contains or is contained in them",
+                "summary": "Documents and clusters of a URL, with containments",
                 "parameters": [_URL, _LIMIT],
-                "responses": _answers("what is known", _ref("Lookup"), 400, 404),
+                "responses": _answers("documents and clusters", _ref("Lookup"), 400, 404),
             }
         },
         "/similar": {
             "post": {
-                "summary": "The known documents most like the page in the body",
+                "summary": "The known documents most similar to the page in the body",
                 "parameters": [_LIMIT],
                 "requestBody": {
                     "required": True,
@@ -151,22 +155,22 @@ DESCRIPTION: Final[Schema] = {
                         kind: {"schema": _TEXT} for kind in ("text/html", "application/xhtml+xml", "text/plain")
                     },
                 },
-                "responses": _answers("the most alike first", _ref("SimilarTo"), 400, 413),
+                "responses": _answers("the most similar first", _ref("SimilarTo"), 400, 413),
             }
         },
         "/moved": {
             "get": {
-                "summary": "Where the page of a url is now",
+                "summary": "The URL where a page was last fetched",
                 "parameters": [_URL],
-                "responses": _answers("where it is", _ref("Moved"), 400, 404),
+                "responses": _answers("the URL", _ref("Moved"), 400, 404),
             }
         },
         "/changes": {
             "get": {
-                "summary": "How the page of a url changed between crawls; without a url, how pages change",
+                "summary": "Changes of the page of a URL between crawls; without a URL, a summary of all",
                 "parameters": [_URL_OR_ALL],
                 "responses": _answers(
-                    "of the url, or of all", {"oneOf": [_ref("History"), _ref("ChangeSummary")]}, 400, 404
+                    "changes of the URL, or the summary", {"oneOf": [_ref("History"), _ref("ChangeSummary")]}, 400, 404
                 ),
             }
         },

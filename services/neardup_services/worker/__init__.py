@@ -1,1 +1,1 @@
-"""Worker processes: the Faust application, its recluster passes and its log format."""
+"""Worker processes: the Faust application, the offline passes and the format of the log."""

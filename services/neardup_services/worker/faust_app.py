@@ -1,8 +1,8 @@
-"""The Faust shell: one factory that makes the app of any service.
+"""The Faust application of a worker: one factory for all services.
 
-Faust gives the worker its life cycle, signals, web server and supervision. It does not consume: its consumer
-acknowledges messages whose agent raised and moves a small fraction of what the runner does, so the boot strategy
-leaves it out and the app hosts a Runner instead.
+Faust provides life cycle, signals, web server and supervision. It does not consume: its consumer acknowledges
+messages whose agent raised, and has a small fraction of the throughput of the runner. The boot strategy therefore
+leaves it out, and the application hosts a Runner.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ RECLUSTER: Final = "recluster"
 
 
 class RunnerBoot(BootStrategy):
-    """No Kafka of Faust's own."""
+    """A boot strategy without the Kafka clients of Faust."""
 
     enable_kafka = False
     enable_kafka_consumer = False
@@ -42,19 +42,19 @@ class RunnerBoot(BootStrategy):
 
 
 class RunnerApp(faust.App):
-    """A Faust app that boots without Kafka."""
+    """A Faust application that starts without Kafka."""
 
     BootStrategy = RunnerBoot
 
     async def on_first_start(self) -> None:
         with using_state(self.conf.datadir.parent):
-            # Faust makes its data directory, but not the one above it.
+            # Faust creates its data directory, but not the parent.
             self.conf.datadir.parent.mkdir(parents=True, exist_ok=True)
             await super().on_first_start()
 
 
 class RunnerService(Service):
-    """Hosts a runner. A stop waits until it has finished and saved; a failure stops the whole worker."""
+    """A service that hosts a runner. A stop waits until the runner has saved; a failure stops the worker."""
 
     service: ClassVar[str]
     settings: ClassVar[Settings]
@@ -78,7 +78,7 @@ class RunnerService(Service):
             self._warming.result()
             await log.start()
             self.runner = make_runner(self.service, self.settings, log)
-            self.started_with(log)
+            self.before_run(log)
             if self.should_stop:
                 return
             await self.runner.run()
@@ -86,8 +86,8 @@ class RunnerService(Service):
             await log.stop()
             self._ended.set()
 
-    def started_with(self, log: Log) -> None:
-        """The runner is about to run over this log."""
+    def before_run(self, log: Log) -> None:
+        """Prepare the service. Called before the runner starts to read from `log`."""
 
     async def on_stop(self) -> None:
         if self._warming is not None:
@@ -98,17 +98,17 @@ class RunnerService(Service):
 
 
 class ReclusterService(RunnerService):
-    """Also runs offline passes: the worker that has the first partition of the documents does."""
+    """The service that also runs offline passes, on the worker with the first partition of the documents."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.passes: Passes | None = None
 
-    def started_with(self, log: Log) -> None:
+    def before_run(self, log: Log) -> None:
         self.passes = Passes(self.settings, log.send)
 
     async def offline_pass(self) -> None:
-        """Run one, if it is up to this worker."""
+        """Run an offline pass if this worker has the first partition."""
         if self.passes and self.runner and any(each.partition == 0 for each in self.runner.assignment):
             await self.passes.run()
 
@@ -128,7 +128,7 @@ def _hosting(name: str, settings: Settings) -> type[RunnerService]:
 
 
 def make_app(name: str, settings: Settings) -> faust.App:
-    """The app of a service. Serves /metrics, /healthz and /readyz; that of recluster also /api."""
+    """Return the application of a service. It serves /metrics, /healthz and /readyz, and /api for recluster."""
     app = RunnerApp(
         f"{settings.prefix}-{name}",
         broker=f"kafka://{settings.broker.replace(',', ';kafka://')}",
@@ -142,7 +142,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
         logging_config=logging_config(settings),
         worker_redirect_stdouts=False,
     )
-    # Faust wants the class: it ties the instance to the app, so that its crash stops the worker.
+    # Faust needs the class: it binds the instance to the application, so that a crash stops the worker.
     app.service(_hosting(name, settings))
     setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
 
@@ -158,12 +158,12 @@ def make_app(name: str, settings: Settings) -> faust.App:
 
     @app.page("/healthz")
     async def healthz(view: View, request: Request) -> Response:
-        """The process lives and its loop turns."""
+        """Report that the process and its event loop run."""
         return view.json({"status": "alive"})
 
     @app.page("/readyz")
     async def readyz(view: View, request: Request) -> Response:
-        """It has its partitions and moves them."""
+        """Report whether the worker has its partitions and makes progress."""
         service = _service(app)
         runner = service.runner if service else None
         reason = runner.not_ready() if runner else "loading kernels or connecting to the broker"

@@ -1,4 +1,4 @@
-"""Log lines: text for people, one JSON object per line for machines."""
+"""Log lines: text for people, or one JSON object per line for programs."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ _MOST_MESSAGES: Final = 256
 
 
 class JsonFormatter(logging.Formatter):
-    """time, level, logger, message, and the traceback where there is one."""
+    """Formats a record as JSON with time, level, logger, message and, if present, the traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class OneLine(logging.Filter):
-    """Our own errors explain themselves: drop their tracebacks, keep those of bugs."""
+    """Drops the tracebacks of errors raised on purpose, and keeps those of bugs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], NeardupError):
@@ -71,7 +71,7 @@ class RateLimit(logging.Filter):
 
 
 def logging_config(settings: Settings) -> dict[str, Any]:
-    """For logging.config.dictConfig; everything goes to standard error."""
+    """Return the configuration for logging.config.dictConfig. Everything goes to standard error."""
     formatters: dict[str, object] = {
         "text": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"},
         "json": {"()": JsonFormatter},

@@ -1,7 +1,7 @@
-"""Offline passes of a recluster worker: one at a time, and what each found is said to the topics.
+"""Offline passes of a recluster worker, one at a time, and the publication of their results to the topics.
 
-A pass is a process of its own: the worker does not wait for it, and its memory is given back with it. The stream goes
-first: a pass gets the time that nobody else wants, and takes as long as that takes.
+A pass runs in a process of its own, so that the worker does not wait for it and its memory is released with it. The
+stream has priority: a pass runs only on processor time that nothing else needs.
 """
 
 import asyncio
@@ -36,33 +36,39 @@ from neardup_services.worker.logs import logging_config
 logger = logging.getLogger(__name__)
 
 _NICENESS: Final = 19
-"""Of a pass, where the system has nothing lower."""
-# Not fork: the worker has threads.
+"""Priority of a pass where the system has no idle scheduling."""
+_KILL_SECONDS: Final = 0.1
+"""Time between attempts to kill a process that does not stop."""
+# The worker has threads, which a fork would not survive.
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 
 class Stopped(NeardupError):
-    """The worker stops; the next pass goes on where this one was."""
+    """The worker stops; the next pass resumes."""
 
 
 class PassEnded(NeardupError):
-    """Somebody ended the process; the next pass goes on where this one was."""
+    """The process of the pass was ended from outside; the next pass resumes."""
 
 
 class Passes:
-    """`send` returns when all it was given is acknowledged."""
+    """Runs offline passes. `send` returns when all its outputs are acknowledged."""
 
     def __init__(self, settings: Settings, send: Callable[[Sequence[Output]], Awaitable[None]]) -> None:
         self._settings = settings
         self._results = settings.state / RESULTS
         self._send = send
         self._stopping = _SPAWN.Event()
-        self._process: int | None = None
+        self.process: int | None = None
+        """The pid of the running pass, once it has started."""
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def run(self) -> None:
-        """One pass. An error is logged and counted: the corpus and the last results stay, the next pass tries again."""
+        """Run one pass. Errors are logged and counted.
+
+        After an error the corpus and the last results stay as they are, and the next pass tries again.
+        """
         self._idle.clear()
         metrics.PASS_RUNS.set(1)
         started = time.monotonic()
@@ -70,7 +76,7 @@ class Passes:
             report = await self._pass()
             await self._publish()
         except Stopped:
-            logger.info("the offline pass was interrupted; the next one goes on with it")
+            logger.info("the offline pass was interrupted; the next one resumes")
             metrics.PASSES.labels("interrupted").inc()
         except (NeardupError, OSError) as error:
             logger.error("the offline pass failed: %s", error)
@@ -82,41 +88,46 @@ class Passes:
             self._idle.set()
 
     async def stop(self) -> None:
-        """End the pass in hand at its next step or, where that is long in coming, in the middle of one: what its
-        phases made stays, and a step is done anew."""
+        """End the running pass at its next step, or kill it after the stop timeout.
+
+        Completed phases are kept; an interrupted step is repeated by the next pass.
+        """
         self._stopping.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), self._settings.stop_seconds)
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process, signal.SIGKILL)
-        await self._idle.wait()
+        while not self._idle.is_set():
+            # A process that is still starting has no pid yet.
+            if self.process is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self.process, signal.SIGKILL)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), _KILL_SECONDS)
 
     async def _pass(self) -> Report:
         address, options = corpus_address(self._settings), Options.of(self._settings)
-        about = (logging_config(self._settings), self._stopping, os.getpid())
-        process = ProcessPoolExecutor(1, _SPAWN, _start, about)
+        arguments = (logging_config(self._settings), self._stopping, os.getpid())
+        process = ProcessPoolExecutor(1, _SPAWN, _initialize, arguments)
         try:
             with without_signals():
-                beginning = process.submit(os.getpid)
-            self._process = await asyncio.wrap_future(beginning)
+                started_pid = process.submit(os.getpid)
+            self.process = await asyncio.wrap_future(started_pid)
             return await asyncio.wrap_future(process.submit(_run, address, self._results, options))
         except BrokenProcessPool as error:
-            _go_on(self._stopping)
-            raise PassEnded("its process was ended from outside, perhaps for want of memory") from error
+            _raise_if_stopping(self._stopping)
+            raise PassEnded("its process was ended from outside, perhaps because memory ran out") from error
         except asyncio.CancelledError:
             self._stopping.set()
             raise
         finally:
             await asyncio.to_thread(process.shutdown)
-            self._process = None
+            self.process = None
 
     async def _publish(self) -> None:
         settings, topics = self._settings, Topics.under(self._settings.prefix)
         version = SignatureOptions.of(settings).version
         batches = unpublished(self._results, topics, version, settings.verdict_format)
         while (outputs := await asyncio.to_thread(next, batches, None)) is not None:
-            _go_on(self._stopping)
+            _raise_if_stopping(self._stopping)
             await self._send(outputs)
             metrics.OVERTURNED.inc(sum(output.topic == topics.verdicts for output in outputs))
         await asyncio.to_thread(set_published, self._results)
@@ -134,32 +145,35 @@ class Passes:
 
 
 _stopping: Event
-"""In the process of a pass: whether its worker stops."""
+"""In the process of a pass: set when its worker stops."""
 
 
-def _start(logs: dict[str, Any], stopping: Event, worker: int) -> None:
+def _initialize(logs: dict[str, Any], stopping: Event, worker: int) -> None:
     global _stopping
     belong_to(worker)
-    _give_way()
+    _lower_priority()
     logging.config.dictConfig(logs)
     _stopping = stopping
 
 
-def _give_way() -> None:
-    """A nice process still keeps a processor for some milliseconds from one that wakes up: beside a busy stream that
-    doubled the time from a page to its verdict. An idle one gives it up at once."""
+def _lower_priority() -> None:
+    """Run only on idle processors, or at the lowest priority where the system cannot do that.
+
+    A process with a low priority keeps the processor for some milliseconds after another one wakes up, which doubled
+    the time from page to verdict under load. An idle process yields at once.
+    """
     if sys.platform == "linux":
-        with suppress(OSError):  # by the rules of a container, or a kernel that has no such thing
+        with suppress(OSError):  # forbidden in a container, or unknown to the kernel
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.nice(_NICENESS)
 
 
 def _run(corpus: str, results: Path, options: Options) -> Report:
-    report = run_pass(corpus, results, options, lambda phase, done, of: _go_on(_stopping))
+    report = run_pass(corpus, results, options, lambda phase, done, of: _raise_if_stopping(_stopping))
     find_unpublished(results)
     return report
 
 
-def _go_on(stopping: Event) -> None:
+def _raise_if_stopping(stopping: Event) -> None:
     if stopping.is_set():
         raise Stopped("the worker stops")
