@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from neardup.offline.passes.passing import run_pass
+from neardup.offline.passes.recluster import run_pass
 
 from neardup.deployment.deployment import SERVICES, Deployment
 from neardup.embedded.embedded import Embedded
