@@ -82,7 +82,7 @@ def test_the_command_on_pages(tmp_path: Path) -> None:
     given = write(tmp_path / "pages.jsonl", [*pages(), {"no": "page"}])
     done = CliRunner().invoke(main, ["distribution", str(given), "--plot", str(tmp_path / "plots")])
     assert done.exit_code == 0, done.output
-    for part in ("35 pages, 22 different", "3 empty", "1 items not usable", "not found", "log in", "if random"):
+    for part in ("35 pages, 22 distinct", "3 empty", "1 items could not be used", "not found", "log in", "if random"):
         assert part in done.output
     assert len(list((tmp_path / "plots").glob("*.svg"))) == 3
 
