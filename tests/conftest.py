@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -81,8 +83,14 @@ async def log(request: pytest.FixtureRequest) -> AsyncIterator[Log]:
     await made.stop()
 
 
+@pytest.fixture(scope="session")
+def compiled_kernels() -> None:
+    """Compile the kernels once, so that no worker does it while a test waits for the worker."""
+    subprocess.run([sys.executable, "-m", "neardup_services.cli", "warm-up"], check=True, capture_output=True)
+
+
 @pytest.fixture
-def deployment(kafka_settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
+def deployment(kafka_settings: Settings, tmp_path: Path, compiled_kernels: None) -> Iterator[Deployment]:
     """Services as processes, killed at the end if they still run."""
     made = Deployment(kafka_settings, tmp_path)
     yield made

@@ -112,7 +112,7 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
     for service in ("shard", "aggregator"):
         late = replace(old, state=tmp_path / "late")
         async with KafkaLog(late) as log, asyncio.timeout(30):
-            with pytest.raises(Retired, match="goes on with NEARDUP_GENERATION=1"):
+            with pytest.raises(Retired, match="Start it with NEARDUP_GENERATION=1"):
                 await make_runner(service, late, log).run()
 
     await send(new, PAGES[HALF:], HALF)

@@ -15,7 +15,7 @@ from neardup.messages.pages import write_page
 from neardup.sample.crawl import sample_crawl
 from neardup.settings import Settings
 from neardup.kernels import cache
-from neardup_services import app
+from neardup_services.worker import faust_app  # imports every module of a worker
 from tests.support.wired import Wired
 
 settings = Settings(processes=1)
