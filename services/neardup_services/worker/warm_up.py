@@ -18,14 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from neardup.offline.passes.recluster import run_pass
-
 from neardup.deployment.deployment import SERVICES, Deployment
 from neardup.embedded.embedded import Embedded
 from neardup.kernels import cache
 from neardup.log import Partition, PlainRecord
 from neardup.messages.pages import write_page
 from neardup.offline.options import Options
+from neardup.offline.passes.recluster import run_pass
 from neardup.sample.crawl import sample_crawl
 from neardup.settings import Settings
 from neardup.types import Page
