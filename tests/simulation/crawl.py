@@ -1,4 +1,4 @@
-"""The pages of a seed, for the simulation."""
+"""Generated pages of the simulation, determined by the seed."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ _WORDS = [
 
 
 def crawl_of(draw: random.Random) -> Iterator[bytes]:
-    """Short pages, most of them related to an earlier one; some are skipped and some are no pages at all."""
+    """Generate short pages, most of them related to an earlier one. Some are skipped, and some values are not pages."""
     texts: list[list[str]] = []
     for number in range(draw.randint(10, 45)):
         url = f"http://{draw.randrange(4)}.example/{number if draw.random() < 0.8 else 0}"
@@ -30,7 +30,7 @@ def crawl_of(draw: random.Random) -> Iterator[bytes]:
 
 
 def _changed(draw: random.Random, words: Sequence[str]) -> list[str]:
-    """The same, a few words replaced, a part of it, or the same words in another order."""
+    """Return the words unchanged, with a few replaced, shortened, or in another order."""
     changed = list(words)
     what = draw.random()
     if what < 0.3:

@@ -1,4 +1,4 @@
-"""How a simulation ended, held against an oracle that compares every page with all earlier ones."""
+"""Checks of the final state of a simulation against an oracle that compares every page with all earlier ones."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,10 @@ from tests.support.oracle import Oracle
 
 
 class End:
-    """All has come to rest. `stages` are the last ones of each partition; `directory` is for what is worked out."""
+    """A simulation with no work left.
+
+    `stages` are the latest incarnations of each partition; `directory` is for intermediate files of the checks.
+    """
 
     def __init__(
         self, deployment: Deployment, log: MemoryLog, stages: Sequence[tuple[Partition, Stage]], directory: Path
@@ -33,10 +36,10 @@ class End:
         self._log, self._stages, self._directory = log, stages, directory
 
     def check(self) -> Counter[str]:
-        """What there is of each kind. Raises AssertionError when a promise is broken."""
+        """Count the verdicts of each kind. Raises AssertionError if a guarantee is broken."""
         pages, canaries, bad = self._pages()
         oracle = Oracle(self._settings.hamming, self._settings.bands != "none", Thresholds.of(self._settings))
-        expected = oracle.ends_as(pages)
+        expected = oracle.final_verdicts(pages)
         last = self._last_verdicts(self._topics.verdicts)
         letters = self._log.end(Partition(self._topics.dead_letters, 0))
         assert letters >= len(bad), "a bad page got no dead letter"
@@ -47,15 +50,15 @@ class End:
             assert verdict.verdict == kind, f"{name}: expected {kind}, got {verdict.verdict}"
             if kind is Kind.DUPLICATE:
                 assert verdict.duplicate_of is not None
-                assert verdict.duplicate_of.document in by_name, f"{name} points at what is no page"
+                assert verdict.duplicate_of.document in by_name, f"{name} names a document that is not a page"
                 target = by_name[verdict.duplicate_of.document]
-                assert target < by_name[name], f"{name} points at a later page"
-                assert target in matches, f"{name} points at a page that it does not duplicate"
+                assert target < by_name[name], f"{name} names a later page"
+                assert target in matches, f"{name} names a page that it does not duplicate"
         for partition, stage in self._stages:
             if isinstance(stage, Aggregator):
-                assert stage.pending == 0, f"{partition}: {stage.pending} documents still wait"
+                assert stage.pending == 0, f"{partition}: {stage.pending} documents are still pending"
         settled = {name for name, verdict in last.items() if verdict.verdict is not Kind.SKIPPED}
-        assert self._archived() == settled, "the corpus and the verdicts speak of other documents"
+        assert self._archived() == settled, "the corpus and the verdicts contain different documents"
         counts = self._check_canaries(oracle, pages, canaries)
         counts.update(f"{verdict.verdict}" for verdict in last.values())
         counts["revision"] += sum(verdict.revision for verdict in last.values())
@@ -67,26 +70,26 @@ class End:
         pages: dict[DocumentId, Signature],
         canaries: dict[DocumentId, tuple[Signature, str]],
     ) -> Counter[str]:
-        """Each is told, elsewhere than pages are, and found if the tables let it meet the page it was made of."""
-        told = self._last_verdicts(self._topics.canaries)
-        assert told.keys() == {str(canary) for canary in canaries}, "a canary got no verdict"
+        """Check that each canary has a verdict on its own topic, and is found if the oracle finds its original."""
+        verdicts = self._last_verdicts(self._topics.canaries)
+        assert verdicts.keys() == {str(canary) for canary in canaries}, "a canary got no verdict"
         by_name = {str(page): signature for page, signature in pages.items()}
         counts: Counter[str] = Counter()
         for canary, (signature, note) in canaries.items():
-            verdict = told[str(canary)]
+            verdict = verdicts[str(canary)]
             original = by_name[note.split(" to ")[1].partition(",")[0]]
             if oracle.relation(signature, original) is not None:
                 assert verdict.verdict is Kind.DUPLICATE, f"{canary} was missed: {note}"
             if verdict.duplicate_of is not None:
                 matched = by_name[verdict.duplicate_of.document]
-                assert oracle.relation(signature, matched) is not None, f"{canary} points at a page unlike it"
+                assert oracle.relation(signature, matched) is not None, f"{canary} names a page unlike it"
             counts["canary found" if verdict.verdict is Kind.DUPLICATE else "canary missed"] += 1
         return counts
 
     def _pages(
         self,
     ) -> tuple[dict[DocumentId, Signature], dict[DocumentId, tuple[Signature, str]], list[PlainRecord]]:
-        """Pages, canaries with what they were planted as, and what is no page."""
+        """Return the pages, the canaries with their notes, and the records that are not pages."""
         pages, canaries, bad = {}, {}, []
         signatures = Signatures(SignatureOptions.of(self._settings))
         for record in self._records(self._topics.pages):
@@ -108,7 +111,7 @@ class End:
                 stage.checkpoint()
         documents = gather(Corpus(self._settings.corpus), self._directory / "gathered")
         names = [str(documents.document(row)) for row in range(len(documents))]
-        assert len(set(names)) == len(names), "a document was gathered twice"
+        assert len(set(names)) == len(names), "the corpus contains a document twice"
         return set(names)
 
     def _last_verdicts(self, topic: str) -> dict[str, Verdict]:
@@ -118,7 +121,7 @@ class End:
             assert record.value is not None
             verdict = replace(read_verdict(record.value), latency_ms=None)
             before = named.setdefault((verdict.document, verdict.revision), verdict)
-            assert before == verdict, f"{verdict.document} revision {verdict.revision} says two things"
+            assert before == verdict, f"{verdict.document} revision {verdict.revision} has two verdicts"
             if verdict.document not in last or verdict.revision > last[verdict.document].revision:
                 last[verdict.document] = verdict
         return last

@@ -1,11 +1,11 @@
-"""The protocol under a seeded scheduler: everything that can go wrong between services, in one thread.
+"""A simulation of the protocol in one thread, with faults between services that are chosen by a seed.
 
-Featurizers, shards and owners run over the in-process log. A seed decides what happens next: a worker reads some
-records, sends one more of its outputs, freezes its state or has what it froze written, crashes (and comes back from
-its checkpoint, or from nothing), or is taken for dead: another takes its partition over while its own sends go on
-landing. Then the faults end, everything drains, and the verdicts must be those of an oracle that compares every page
-with all earlier ones. Canaries are planted all the while: the oracle knows nothing of them, and they must be found when
-it would find them.
+Featurizers, shards and owners run on the in-process log. The seed decides each step. A worker reads some records, sends
+one more output, freezes its state, or writes the frozen state. It crashes and restarts from its checkpoint or without
+state. Or it is declared dead: another worker takes its partition over while its own sends still arrive. After the
+faulty phase all queues drain, and the verdicts must equal those of an oracle that compares every page with all earlier
+ones. Canaries are planted throughout. They must not affect the verdicts of pages, and each canary must be found if the
+oracle finds its original.
 
     python -m tests.simulation.simulate --seeds 10000
 """
@@ -32,14 +32,14 @@ from tests.simulation.end import End
 
 MOST_STEPS = 200_000
 LINE_EVERY = 500
-"""Seeds for each line of progress where no terminal shows a running count."""
+"""Number of seeds between two progress lines when the output is not a terminal."""
 Place = tuple[str, Partition]
-"""What a worker works at: two services may read one topic."""
+"""A service and its partition. Two services may read the same topic."""
 
 
 @dataclass
 class Faults:
-    """How often, per step, each thing goes wrong."""
+    """Probability of each fault per step."""
 
     crash: float = 0.01
     lose_state: float = 0.3
@@ -49,7 +49,7 @@ class Faults:
 
 @dataclass
 class Worker:
-    """One incarnation of a stage on a partition: what it read, what it has still to send and to save."""
+    """One incarnation of a stage on a partition, with its outputs that are not sent and its state that is not saved."""
 
     service: str
     partition: Partition
@@ -59,7 +59,7 @@ class Worker:
     unsent: list[list[Output]] = field(default_factory=list)
     unsaved: bool = False
     save: Callable[[], int] | None = None
-    """Makes durable what was frozen a while ago; more may have been read since."""
+    """Writes the frozen state. The worker may have read more records since it was frozen."""
 
     @property
     def place(self) -> Place:
@@ -70,7 +70,7 @@ class Worker:
 
 
 class Simulation:
-    """One seed."""
+    """The run of one seed."""
 
     def __init__(
         self, seed: int, directory: Path, make_stage: Callable[[str, Deployment, Partition], Stage] | None = None
@@ -91,7 +91,7 @@ class Simulation:
         self._make_stage = make_stage or _stage
 
     async def run(self) -> None:
-        """Raises AssertionError when a promise is broken."""
+        """Run the faulty phase, drain, and check. Raises AssertionError if a guarantee is broken."""
         await self.log.create_topics([replace(spec, configs={}) for spec in topic_specs(self.settings)])
         for service, spec in SERVICES.items():
             topic = spec.topic(self.topics)
@@ -118,7 +118,7 @@ class Simulation:
                 await self._step()
 
     async def _produce(self, page: bytes) -> None:
-        # Clocks of producers differ: timestamps go back and forth, and some are equal.
+        # Clocks of producers differ: timestamps are not monotonic, and some are equal.
         self.now = 1_000.0 + self.random.randrange(60)
         number = self.random.randrange(self.settings.page_partitions)
         await self.log.send([Output(self.topics.pages, number, None, page)])
@@ -136,7 +136,7 @@ class Simulation:
             await self._work(worker)
 
     async def _work(self, worker: Worker) -> bool:
-        """Have something saved, or send an output, or freeze, or read on; whether there was anything to do."""
+        """Save, send one output, freeze, or read. Return False if there was nothing to do."""
         if worker.save is not None and self.random.random() < 0.3:
             self.committed[worker.place] = worker.save()
             worker.save = None
@@ -161,7 +161,7 @@ class Simulation:
         return True
 
     async def _send_one(self, worker: Worker) -> None:
-        """The next output of any partition of the wave: acknowledgements of different partitions come in any order."""
+        """Send the next output of any partition of the wave: partitions are acknowledged in any order."""
         wave = worker.unsent[0]
         chosen = self.random.choice(wave)
         first = next(output for output in wave if (output.topic, output.partition) == (chosen.topic, chosen.partition))
@@ -172,7 +172,7 @@ class Simulation:
         await self.log.send([first] * (2 if self.random.random() < self.faults.repeat_send else 1))
 
     def _crash(self, worker: Worker) -> None:
-        """Nothing unsent is sent any more; the next incarnation has the checkpoint, or nothing."""
+        """Drop the unsent outputs and restart the worker from its checkpoint or without state."""
         self.happened["crash between waves" if worker.unsent else "crash"] += 1
         self.happened["crash while saving"] += worker.save is not None
         worker.close()
@@ -184,13 +184,13 @@ class Simulation:
         self.live[worker.place] = self._open(worker.service, worker.partition, directory)
 
     def _take_over(self, worker: Worker) -> None:
-        """Another machine, with no state of this partition, takes it over; the old one does not know yet."""
+        """Start another worker without local state on the partition. The old worker does not notice yet."""
         self.happened["takeover"] += 1
         self.zombies.append(worker)
         self.live[worker.place] = self._open(worker.service, worker.partition, None)
 
     async def _zombie_step(self, zombie: Worker) -> None:
-        """It goes on sending what it has, may process what it had polled, commits nothing, and ends."""
+        """Let the old worker send an output or process polled records, without a commit, or end it."""
         draw = self.random.random()
         if draw < 0.05 or (not zombie.unsent and draw < 0.5):
             zombie.close()
@@ -209,7 +209,7 @@ class Simulation:
             worked = [await self._work(worker) for worker in self.live.values()]
             if not any(worked) and not self.zombies:
                 return
-        raise AssertionError("does not come to rest")
+        raise AssertionError(f"work is left after {MOST_STEPS:,} steps")
 
     def _open(self, service: str, partition: Partition, directory: Path | None) -> Worker:
         if directory is None:
@@ -235,18 +235,18 @@ def _settings(draw: random.Random) -> Settings:
         tables=4,
         slice_bits=draw.randint(0, 1),
         bands=draw.choice(["none", "3x4"]),
-        # A page over the cap on variants is no longer revised: an exception that is promised, and not to be met here.
+        # A page over the cap on variants is not revised: a documented exception, which this test must not meet.
         variants=1000,
         processes=1,
         corpus_seconds=0.0,
-        # Most pages, so that the places where they wait to be planted fill.
+        # Most pages get a canary, so that the reservoir of planned canaries fills.
         canary_share=0.6,
         sample_seed=draw.randrange(1000),
     )
 
 
 def simulate(seed: int, make_stage: Callable[[str, Deployment, Partition], Stage] | None = None) -> Counter[str]:
-    """Run one seed; what happened. Raises AssertionError when a promise is broken."""
+    """Run one seed and count the events. Raises AssertionError if a guarantee is broken."""
     with tempfile.TemporaryDirectory() as directory:
         simulation = Simulation(seed, Path(directory), make_stage)
         asyncio.run(simulation.run())
@@ -255,8 +255,8 @@ def simulate(seed: int, make_stage: Callable[[str, Deployment, Partition], Stage
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Simulate the protocol under faults.")
-    parser.add_argument("--seeds", type=int, default=200, help="how many (default 200)")
-    parser.add_argument("--first", type=int, default=0, help="the first one (default 0)")
+    parser.add_argument("--seeds", type=int, default=200, help="number of seeds (default: 200)")
+    parser.add_argument("--first", type=int, default=0, help="first seed (default: 0)")
     options = parser.parse_args()
     happened: Counter[str] = Counter()
     failed = []

@@ -1,4 +1,4 @@
-"""The protocol holds for every seed, and each of its rules is needed: without it, some seed fails."""
+"""Tests that the protocol holds for every seed, and that without any one of its rules some seed fails."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ def test_any_interleaving_crash_and_takeover_ends_in_the_same_verdicts(first: in
     happened: Counter[str] = Counter()
     for seed in range(first, first + GROUP):
         happened += simulate(seed)
-    # The seeds would prove nothing if nothing went wrong in them.
+    # The seeds would prove nothing if no fault occurred.
     wanted = (
         "crash", "crash while saving", "state lost", "takeover", "zombie send", "duplicate", "unique", "canary found",
     )  # fmt: skip
@@ -50,9 +50,9 @@ def probes_first(patch: pytest.MonkeyPatch) -> None:
 def newer_batch_supersedes(patch: pytest.MonkeyPatch) -> None:
     add = PendingDocuments.add
 
-    def superseding(self: PendingDocuments, batch: BatchId, expected: Sequence[int], waiting: DocumentKey) -> None:
-        self.remove(waiting)
-        add(self, batch, expected, waiting)
+    def superseding(self: PendingDocuments, batch: BatchId, expected: Sequence[int], document: DocumentKey) -> None:
+        self.remove(document)
+        add(self, batch, expected, document)
 
     patch.setattr(PendingDocuments, "add", superseding)
 
@@ -74,7 +74,7 @@ def order_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Owner, "_compare", compare)
 
 
-def whole_fingerprints_meet(patch: pytest.MonkeyPatch) -> None:
+def fingerprints_not_confirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Owner, "_confirm", lambda self, a, b, found_by: found_by)
 
 
@@ -113,7 +113,7 @@ def registered_again_is_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Owner, "register", forgetful)
 
 
-def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
+def saved_before_acknowledged(patch: pytest.MonkeyPatch) -> None:
     read = Simulation._read
 
     def eager(self: Simulation, worker: Any) -> bool:
@@ -125,12 +125,12 @@ def saved_before_it_is_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Simulation, "_read", eager)
 
 
-def owner_is_written_as_it_is_by_then(patch: pytest.MonkeyPatch) -> None:
+def owner_written_without_freeze(patch: pytest.MonkeyPatch) -> None:
     freeze = Aggregator.freeze
     patch.setattr(Aggregator, "freeze", lambda self: lambda: freeze(self)())
 
 
-def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
+def offset_of_the_write(patch: pytest.MonkeyPatch) -> None:
     def freeze(self: Shard) -> Callable[[], int]:
         frozen = self._table.freeze(self._next)
 
@@ -144,14 +144,14 @@ def offset_is_that_of_writing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Shard, "freeze", freeze)
 
 
-def canaries_stand_among_pages(patch: pytest.MonkeyPatch) -> None:
+def canaries_ordered_among_pages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         "neardup.stream.featurizer.page_pool.document_id",
         lambda record: DocumentId(record.timestamp, record.partition, record.offset),
     )
 
 
-def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
+def canaries_sent_to_any_partition(patch: pytest.MonkeyPatch) -> None:
     process = CanaryStage.process
 
     def to_any_partition(self: CanaryStage, records: Sequence[Record]) -> Waves:
@@ -164,17 +164,17 @@ def canaries_go_anywhere(patch: pytest.MonkeyPatch) -> None:
 RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "registrations are acknowledged before probes are sent": probes_first,
     "the first complete batch settles a document": newer_batch_supersedes,
-    "what waits is part of the saved state": pending_not_saved,
-    "a verdict points at an earlier page only": order_not_checked,
-    "documents meet, not fingerprints": whole_fingerprints_meet,
+    "pending documents are part of the saved state": pending_not_saved,
+    "a verdict names only an earlier page": order_not_checked,
+    "documents are compared, not only their fingerprints": fingerprints_not_confirmed,
     "evidence after settling revises": no_revisions,
     "evidence before settling is kept": early_evidence_dropped,
-    "a document registered again is the same document": registered_again_is_new,
-    "a canary stands after all pages": canaries_stand_among_pages,
-    "a canary goes behind the page that it is a copy of": canaries_go_anywhere,
-    "state is saved only after what it caused was said": saved_before_it_is_said,
-    "an owner is written as it was when it was frozen": owner_is_written_as_it_is_by_then,
-    "a snapshot has the offset of what it holds": offset_is_that_of_writing,
+    "a document that is registered again is the same document": registered_again_is_new,
+    "a canary comes after all pages in the order": canaries_ordered_among_pages,
+    "a canary follows its original in the same partition": canaries_sent_to_any_partition,
+    "state is saved only after its outputs are acknowledged": saved_before_acknowledged,
+    "the saved state of an owner is its state at the freeze": owner_written_without_freeze,
+    "a snapshot has the offset that belongs to its content": offset_of_the_write,
 }
 
 
@@ -188,4 +188,4 @@ def test_without_the_rule_some_seed_fails(rule: str, monkeypatch: pytest.MonkeyP
         except AssertionError:
             failed += 1
             break
-    assert failed, f"no seed of {SEEDS} noticed that this was broken: {rule}"
+    assert failed, f"no seed of {SEEDS} failed without the rule: {rule}"

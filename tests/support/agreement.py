@@ -1,4 +1,4 @@
-"""How far two clusterings of the same documents agree."""
+"""Measures of agreement between two clusterings of the same documents."""
 
 from typing import Any, NamedTuple
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 
 class Agreement(NamedTuple):
-    """Of what was found with what is true; each is 1.0 when the two are the same.
+    """Agreement of a found clustering with the true one. Each figure is 1.0 when the two are equal.
 
-    `precision`, `recall`: of pairs of documents in one cluster (1.0 where there is no such pair). B-cubed: the mean
-    over documents of how much of its found cluster is in its true one, and the other way round (Bagga and Baldwin
-    1998). `rand`: the Rand index, adjusted for chance (Hubert and Arabie 1985).
+    `precision` and `recall` count pairs of documents in one cluster (1.0 if there is no such pair). The B-cubed figures
+    are means over documents: the share of a document's found cluster that is in its true cluster, and the reverse
+    (Bagga and Baldwin 1998). `rand` is the Rand index, adjusted for chance (Hubert and Arabie 1985).
     """
 
     precision: float
@@ -32,7 +32,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(found: NDArray[Any], true: NDArray[Any]) -> Agreement:
-    """`found` and `true` have a label for each document, in the same order; there must be one document at least."""
+    """Compare two lists of labels, one label per document in the same order. There must be at least one document."""
     found_sizes, of_found = _counted(found)
     true_sizes, of_true = _counted(true)
     sizes, of_both = _counted(of_found * true_sizes.size + of_true)
@@ -45,13 +45,13 @@ def agreement(found: NDArray[Any], true: NDArray[Any]) -> Agreement:
         shared / true_pairs if true_pairs else 1.0,
         float(np.mean(overlap / found_sizes[of_found])),
         float(np.mean(overlap / true_sizes[of_true])),
-        # All alone in both, or all together: there is nothing that chance could have made otherwise.
+        # All documents alone in both, or all together in both: chance could not have produced anything else.
         (shared - by_chance) / (most - by_chance) if most != by_chance else 1.0,
     )
 
 
 def _counted(labels: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each label occurs, and the number of each document's label."""
+    """Return the number of documents per label, and for each document the number of its label."""
     _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     return counts, places
 

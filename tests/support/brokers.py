@@ -36,7 +36,10 @@ class Way:
 
 @contextmanager
 def find_broker(data: Path, version: str = VERSION) -> Iterator[FoundBroker]:
-    """A running broker while the context is open. Raises RuntimeError if only the mock is left and not allowed."""
+    """Provide a running broker while the context is open.
+
+    Raises RuntimeError if only the mock cluster is available and NEARDUP_TEST_REQUIRE_REAL_BROKER forbids it.
+    """
     named = os.environ.get("NEARDUP_BROKER")
     if named:
         yield FoundBroker(named, f"NEARDUP_BROKER={named}", real=True)
@@ -54,7 +57,7 @@ def find_broker(data: Path, version: str = VERSION) -> Iterator[FoundBroker]:
 
 @functools.cache
 def find_way(version: str = VERSION) -> Way:
-    """Return how this machine runs brokers: containers come before Maven. Pulls the image if necessary."""
+    """Return the way to run brokers on this machine. Containers come before Maven. Pulls the image if necessary."""
     reason = obstacle(version)
     if reason is None:
         return Way(f"Apache Kafka {version} in Docker ({image_of(version)})", ContainerCluster)
@@ -79,6 +82,6 @@ def _mock() -> Iterator[FoundBroker]:
 
     producer = confluent_kafka.Producer({"test.mock.num.brokers": 1})
     (node,) = producer.list_topics(timeout=10).brokers.values()
-    about = f"librdkafka {confluent_kafka.libversion()[0]} mock cluster: one member a group, no real topics or restarts"
+    about = f"librdkafka {confluent_kafka.libversion()[0]} mock cluster: one member per group, no topics, no restart"
     yield FoundBroker(f"{node.host}:{node.port}", about, real=False)
     del producer

@@ -2,8 +2,8 @@
 
     python tests/support/container_remover.py LABEL
 
-Every ContainerCluster starts one. The pipe is closed when the process of the tests ends, even by SIGKILL, so no
-container outlives the tests.
+Every ContainerCluster starts one. The pipe closes when the test process ends, even by SIGKILL, so no container outlives
+the tests.
 """
 
 import sys
@@ -12,7 +12,7 @@ from testcontainers.core.docker_client import DockerClient
 
 LABEL = "neardup.tests.cluster"
 ENGINE_SECONDS = 60
-"""Maximum time in seconds without any answer of the engine. A pull reports its progress more often."""
+"""Maximum time in seconds to wait for a response of the engine. A pull reports its progress more often."""
 
 
 def main() -> None:

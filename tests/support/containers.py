@@ -19,13 +19,13 @@ from tests.support import container_remover
 from tests.support.container_remover import ENGINE_SECONDS, LABEL
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
-"""The ID of every cluster. Each has a network of its own, so no node meets one of another cluster."""
+"""The cluster ID of every cluster. Each cluster has its own network, so nodes of different clusters never connect."""
 CLIENT_PORT, BROKER_PORT, CONTROLLER_PORT = 19092, 19091, 9093
 STARTED = "Kafka Server started"
 DATA = "/var/lib/kafka/data"
 FORMAT_PROPERTIES = "/tmp/format.properties"
 STOP_SECONDS = 30.0
-# Ryuk is a second image to pull, and a container that controls the engine. container_remover.py needs neither.
+# Ryuk needs a second image and a container that controls the engine. container_remover.py needs neither.
 testcontainers_config.ryuk_disabled = True
 
 
@@ -35,9 +35,9 @@ def image_of(version: str) -> str:
 
 
 def obstacle(version: str) -> str | None:
-    """Return why clusters of a version cannot run in containers, or None if they can. Pull the image if necessary."""
+    """Return the reason why clusters of a version cannot run in containers, or None. Pull the image if necessary."""
     if not _engine_answers():
-        return "no Docker engine answers"
+        return "no Docker engine responds"
     image = image_of(version)
     try:
         engine = DockerClient(timeout=ENGINE_SECONDS).client
@@ -52,7 +52,7 @@ def obstacle(version: str) -> str | None:
 
 
 def _engine_answers() -> bool:
-    # The client library would leave a socket open where there is no engine.
+    # Where no engine runs, the client library would leave a socket open.
     try:
         return subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -65,9 +65,9 @@ def variable_of(name: str) -> str:
 
 
 class ContainerCluster(kafka.Cluster):
-    """Brokers of one version, each in a container of its own that keeps its data until the context ends.
+    """Brokers of one version, each in a container that keeps its data until the context ends.
 
-    Clients of this machine reach each node by a port that is published on the loopback interface. A property whose
+    Clients on this machine reach each node through a port that is published on the loopback interface. A property whose
     value is the path of a file on this machine refers to a copy of that file in the container.
     """
 
@@ -80,7 +80,7 @@ class ContainerCluster(kafka.Cluster):
         self._remover = subprocess.Popen(
             [sys.executable, container_remover.__file__, self._label],
             stdin=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is not for this process: it must outlive the tests
+            start_new_session=True,  # Ctrl-C must not reach this process: it has to outlive the tests
         )
         try:
             self._network = Network(docker_network_kw={"labels": {LABEL: self._label}}).create()
@@ -104,7 +104,7 @@ class ContainerCluster(kafka.Cluster):
             raise kafka.BrokerError(f"the containers with the label {LABEL}={self._label} could not be removed")
 
     def stop(self, node: kafka.Node | None = None) -> None:
-        """Stop in order and wait; kill a node that does not end in time."""
+        """Shut the node down cleanly and wait. Kill it if it does not end in time."""
         running = [each for each in self._chosen(node) if self._runs(each)]
         for each in running:
             self._containers[each.id].get_wrapped_container().kill("SIGTERM")
@@ -132,7 +132,7 @@ class ContainerCluster(kafka.Cluster):
         return bool(container.status == "running")
 
     def _format(self, node: kafka.Node) -> None:
-        """Do nothing: a container formats its store itself."""
+        """Do nothing: each container formats its own storage."""
 
     def _launch(self, node: kafka.Node) -> None:
         if container := self._containers.get(node.id):
@@ -161,7 +161,7 @@ class ContainerCluster(kafka.Cluster):
             if value.startswith("/") and Path(value).is_file():
                 made.with_copy_into_container(Path(value), value)
         if self.scram_users:
-            # The image formats a new store without users, and accepts a store that is formatted.
+            # The image formats new storage without users, and accepts storage that is already formatted.
             lines = "".join(f"{name}={value}\n" for name, value in configuration.items())
             made.with_copy_into_container(lines.encode(), FORMAT_PROPERTIES)
             format_store = ["/opt/kafka/bin/kafka-storage.sh", "format", "--ignore-formatted", "-t", CLUSTER_ID]
@@ -181,7 +181,7 @@ class ContainerCluster(kafka.Cluster):
         return {**super()._configuration(node), **addresses}
 
     def _await_ready(self, node: kafka.Node) -> None:
-        # The engine accepts connections to a published port before the broker does: only the log shows the start.
+        # The engine accepts connections to a published port before the broker does, so only the log shows the start.
         deadline = time.monotonic() + kafka.START_SECONDS
         while self.logged(node).count(STARTED) <= self._starts_logged[node.id]:
             if not self._runs(node):

@@ -27,18 +27,18 @@ KAFKA_MESSAGE_BYTES = 1_048_576
 M = 128
 BATCH = BatchId(0, 0, 0)
 LONG_URLS = ("u" * 8192, "\N{GRINNING FACE}" * 8192)
-"""As long as a url may be, of one byte a character and of four."""
+"""URLs of the maximum length: one in one-byte characters, one in four-byte characters."""
 
-# Documents, made of their shingles
+# Documents, built from their shingles
 
 
 def shingles(seed: int, count: int) -> NDArray[np.uint64]:
-    """A set of so many."""
+    """Return a set of `count` random shingles."""
     return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64)
 
 
 def sketch_of(some: NDArray[np.uint64], m: int = M) -> NDArray[np.uint64]:
-    """The packed sketch of a set of shingles."""
+    """Return the packed sketch of a set of shingles."""
     sample = sample_of(some)
     packed: NDArray[np.uint64] = comparing.pack(sample.i, mips_of(some, m), sample.values)
     return packed
@@ -56,7 +56,10 @@ def document(
     tokens: str | None = None,
     note: str | None = None,
 ) -> Document:
-    """A document of these shingles (a number stands for a set of 200), unlike all others but where it is said."""
+    """Return a document with these shingles; a number is the seed of a set of 200.
+
+    Checksums and URL differ from those of all other documents unless they are given.
+    """
     if isinstance(some, int):
         some = shingles(some, 200)
     return Document(
@@ -76,7 +79,7 @@ def document(
 
 
 def plain(each: Document) -> tuple[Any, ...]:
-    """A document as a value that can be compared."""
+    """Return a document as a value that can be compared."""
     values = [getattr(each, name) for name in Document.__slots__]
     return tuple(value.tolist() if isinstance(value, np.ndarray) else value for value in values)
 
@@ -85,12 +88,12 @@ def plain(each: Document) -> tuple[Any, ...]:
 
 
 def text_of(seed: int, count: int = 120) -> list[str]:
-    """Words of a made-up page."""
+    """Return the words of a generated page."""
     return [f"word{number}" for number in random.Random(seed).choices(range(10_000), k=count)]
 
 
 def page(offset: int, content: Sequence[str] | bytes | None, *, timestamp: int = 0, url: str = "") -> PlainRecord:
-    """A record on the pages topic: words of a text, or a value as it is."""
+    """Return a record for the pages topic: a page with these words, or the given bytes as the value."""
     value: bytes | None
     if content is None or isinstance(content, bytes):
         value = content
@@ -100,24 +103,24 @@ def page(offset: int, content: Sequence[str] | bytes | None, *, timestamp: int =
 
 
 def records(values: Iterable[bytes | None], *, first: int = 0, timestamp: int = 5) -> list[PlainRecord]:
-    """Messages as a stage reads them."""
+    """Return messages as the records that a stage reads."""
     return [PlainRecord("t", 0, offset, timestamp, None, value, ()) for offset, value in enumerate(values, first)]
 
 
 def outputs_to(waves: Waves, topic: str) -> list[Output]:
-    """What a stage says to a topic, in order."""
+    """Return the outputs of a stage to one topic, in order."""
     return [output for wave in waves.waves for output in wave if output.topic == topic]
 
 
 def registrations_of(
     some: Sequence[Document], *, batch: BatchId = BATCH, expected: Sequence[int] = (0,), plan: str = "plan"
 ) -> list[bytes]:
-    """Messages that register all of these documents with one owner."""
+    """Return messages that register all of these documents with one owner."""
     return list(write_registrations(batch, expected, DocumentColumns.from_documents(some), range(len(some)), plan))
 
 
 def body_of(value: bytes | None, kind: str) -> dict[str, Any]:
-    """The body of a message that must be of this kind."""
+    """Return the body of a message that must be of this kind."""
     return decode(value, kind)
 
 
@@ -132,7 +135,7 @@ checksum = st.binary(min_size=CHECKSUM_BYTES, max_size=CHECKSUM_BYTES)
 
 
 def sketches(m: int = M) -> st.SearchStrategy[NDArray[np.uint64]]:
-    """Packed sketches with so many MIPs values."""
+    """Generate packed sketches with `m` MIPs values."""
     exponents, sample = st.integers(0, 63), hnp.arrays(np.uint64, st.integers(0, 9))
     return st.builds(comparing.pack, exponents, hnp.arrays(np.uint32, m), sample)
 
@@ -167,7 +170,7 @@ _shapes = st.tuples(st.integers(0, 3)) | st.tuples(st.integers(0, 3), st.sampled
 _arrays = _dtypes.flatmap(lambda dtype: hnp.arrays(dtype, _shapes))
 no_array = _scalars | st.lists(_scalars | _arrays, max_size=3) | st.dictionaries(st.text(), _scalars, max_size=3)
 anything = _arrays | no_array
-"""What may stand in the place of a column."""
+"""Values that a damaged message may contain instead of a column."""
 
 
 def read_documents(value: bytes | None) -> list[Settled]:

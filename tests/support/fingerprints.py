@@ -1,4 +1,4 @@
-"""Fingerprints to test the index with: random, clustered, and chosen to hurt."""
+"""Fingerprints for tests of the index: random, clustered, and edge cases."""
 
 import os
 
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "100"))
-"""Fewer when the JIT is off."""
+"""Number of examples. It is smaller when the JIT is off."""
 EDGES = [0, 2**64 - 1, 1, 2**63, 2**63 - 1, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA, 0xFFFFFFFF, 2**32]
 
 
 def near_to(key: int) -> st.SearchStrategy[int]:
-    """The key with up to five bits flipped."""
+    """Generate copies of a key with up to five flipped bits."""
     flips = st.lists(st.integers(0, 63), max_size=5)
     return flips.map(lambda bits: key ^ sum({1 << bit for bit in bits}))
 
@@ -22,7 +22,7 @@ def clustered(centres: list[int]) -> st.SearchStrategy[int]:
 
 
 def fingerprints(most: int = 60) -> st.SearchStrategy[list[int]]:
-    """Lists with repeats and clusters around a few centres, edges among them."""
+    """Generate lists with repeats and with clusters around a few centres, including edge cases."""
     centre = st.one_of(st.sampled_from(EDGES), st.integers(0, 2**64 - 1))
     return st.lists(centre, min_size=1, max_size=4).flatmap(
         lambda centres: st.lists(st.one_of(clustered(centres), centre), min_size=1, max_size=most)
@@ -34,7 +34,7 @@ def words(values: list[int]) -> NDArray[np.uint64]:
 
 
 def simulated(rng: np.random.Generator, size: int, clusters: int) -> NDArray[np.uint64]:
-    """Random centres, and copies of them with a few flipped bits."""
+    """Return copies of random centres, each with a few flipped bits."""
     centres = rng.integers(0, 2**64, clusters, dtype=np.uint64)
     made = centres[rng.integers(0, clusters, size)]
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Messages by the names of their kinds, as a foreign program sees them."""
+"""Encoding and decoding of messages by the name of their kind, as a foreign program does it."""
 
 import importlib
 import pkgutil

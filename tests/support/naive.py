@@ -1,4 +1,4 @@
-"""Slow, obvious twins of every kernel. They share no code with what they check but the frozen choices of names."""
+"""Slow, obvious twins of every kernel. They share only the frozen character tables with the code that they check."""
 
 import math
 import struct
@@ -22,19 +22,19 @@ MASK = 2**64 - 1
 
 
 def xxh64(data: bytes, seed: int = 0) -> int:
-    """The library of that name."""
+    """Compute XXH64 with the reference library."""
     return xxhash.xxh64_intdigest(data, seed=seed)
 
 
 def mixed(key: int) -> int:
-    """XXH64's last step, on one word."""
+    """Apply the last step of XXH64 to one word."""
     key = (key ^ key >> 33) * 0xC2B2AE3D27D4EB4F & MASK
     key = (key ^ key >> 29) * 0x165667B19E3779F9 & MASK
     return key ^ key >> 32
 
 
 def unmixed(key: int) -> int:
-    """The word that `mixed` made this of: each step undone, bits shifted down taken off from the top."""
+    """Invert `mixed`: undo each step in reverse order; a right shift is undone from the highest bits down."""
     for shift, factor in ((32, 0x165667B19E3779F9), (29, 0xC2B2AE3D27D4EB4F), (33, 1)):
         for at in range(63 - shift, -1, -1):
             key ^= (key >> at + shift & 1) << at
@@ -43,7 +43,7 @@ def unmixed(key: int) -> int:
 
 
 def murmur3(data: bytes) -> int:
-    """The library of that name."""
+    """Compute MurmurHash3 with the reference library."""
     first: int = mmh3.hash64(data, signed=False)[0]
     return first
 
@@ -53,7 +53,7 @@ def pack(words: Sequence[int]) -> bytes:
 
 
 def announced_items(data: bytes) -> int:
-    """Items that the lists and maps of msgpack say they have, as far as it is msgpack; an entry of a map is two."""
+    """Return the number of items that msgpack lists and maps announce in the valid prefix. A map entry counts two."""
     skipped = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
     skipped |= {0xC0: 0, 0xC2: 0, 0xC3: 0, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
     lengths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
@@ -82,16 +82,16 @@ def announced_items(data: bytes) -> int:
 
 
 def ascii_block(block: bytes) -> tuple[bytes, int, int]:
-    """Lower case, the bits of letters and digits, the bits of bytes that are not ASCII."""
+    """Return the block in lower case, the mask of letters and digits, and the mask of bytes that are not ASCII."""
     words = sum(1 << i for i, byte in enumerate(block) if chr(byte).isascii() and chr(byte).isalnum())
     return block.lower(), words, sum(1 << i for i, byte in enumerate(block) if byte >= 0x80)
 
 
 def canonical_tokens(data: bytes, ngram: int) -> list[str]:
-    """Fold and decompose every character, order the marks, cut."""
+    """Tokenize a text: fold and decompose every character, order the combining marks, and split."""
     pieces = [piece for char in data.decode("utf-8", "replace") for piece in _pieces(char)]
     tokens: list[str] = []
-    run: list[str] = []  # units: a character and its marks
+    run: list[str] = []  # units: a character with its marks
     kind = SEPARATOR
 
     def end() -> None:
@@ -155,7 +155,7 @@ def spots(tokens: Sequence[int], stop: Sequence[bool], distance: int, chain: int
 
 
 def votes(hashes: Sequence[int], weights: Sequence[int], width: int) -> list[int]:
-    """Sood 2011, Algorithm 1, lines 1 to 11."""
+    """Compute the votes per bit (Sood 2011, Algorithm 1, lines 1 to 11)."""
     sums = [0] * width
     for feature, weight in zip(hashes, weights, strict=True):
         bits = feature | xxh64(pack([feature]), 1) << 64
@@ -165,7 +165,7 @@ def votes(hashes: Sequence[int], weights: Sequence[int], width: int) -> list[int
 
 
 def simhash(sums: Sequence[int]) -> int:
-    """Algorithm 1, lines 12 to 19."""
+    """Compute the fingerprint from the votes (Sood 2011, Algorithm 1, lines 12 to 19)."""
     return sum(1 << j for j, weight in enumerate(sums) if weight >= 0)
 
 
@@ -178,7 +178,7 @@ def divisible(values: Sequence[int], i: int) -> list[int]:
 
 
 def one_permutation(values: Sequence[int], m: int) -> list[int]:
-    """The least of each bin, densified."""
+    """Compute one-permutation hashing: the minimum of each bin, with empty bins densified."""
     full: dict[int, int] = {}
     for value in values:
         place, rest = (value >> 32) * m >> 32, min(value & 0xFFFFFFFF, 0xFFFFFFFE)
@@ -198,7 +198,7 @@ def _first_full(i: int, m: int, full: dict[int, int]) -> int:
 
 
 def mips(values: Sequence[int], m: int) -> list[int]:
-    """m independent permutations, the least of each (lecture V.5.3)."""
+    """Compute the minimum under each of m independent permutations (lecture V.5.3)."""
     return [min(xxh64(pack([value]), 1000 + i) for value in values) for i in range(m)]
 
 
@@ -207,12 +207,12 @@ def group_keys(values: Sequence[int], k: int, s: int) -> list[int]:
 
 
 def acceptance(k: int, s: int, r: int, x: float) -> float:
-    """Broder 2000 §3."""
+    """Return the acceptance probability of the filter (Broder 2000 §3)."""
     return sum(math.comb(k, i) * x ** (s * i) * (1 - x**s) ** (k - i) for i in range(r, k + 1))
 
 
 def visible_text(html: bytes) -> str:
-    """A walk over the tree of an HTML5 parser."""
+    """Extract the visible text by a walk over the tree of an HTML5 parser."""
     root = LexborHTMLParser(html).root
     out: list[str] = []
     if root is not None:
@@ -222,7 +222,7 @@ def visible_text(html: bytes) -> str:
 
 def _walk(node: LexborNode, out: list[str]) -> None:
     flags_of = element_flags()
-    # An explicit stack: None closes what stands below it.
+    # An explicit stack: None marks the end of an element's children.
     todo: list[Any] = [node]
     while todo:
         current = todo.pop()
@@ -249,7 +249,7 @@ def _is_hidden(node: LexborNode) -> bool:
     return "hidden" in node.attributes or "display:none" in style or "visibility:hidden" in style
 
 
-# The fingerprint index. Python integers, no cleverness.
+# The fingerprint index in plain Python integers.
 
 
 def distance(x: int, y: int) -> int:
@@ -266,18 +266,18 @@ def shares_leading(x: int, y: int, leading: int) -> bool:
 
 
 def near(keys: Iterable[int], query: int, leading: int, limit: int, cap: int = 10**9) -> list[tuple[int, int]]:
-    """(distance, key) of everything that shares the leading bits and is within the limit; nearest first."""
+    """Return (distance, key) of the keys that share the leading bits and are within the limit, nearest first."""
     found = {(distance(key, query), key) for key in keys if shares_leading(key, query, leading)}
     return sorted(pair for pair in found if pair[0] <= limit)[:cap]
 
 
 def all_pairs(queries: Sequence[int], fingerprints: Iterable[int], k: int) -> set[tuple[int, int]]:
-    """(query, fingerprint) within k."""
+    """Return all pairs (query, fingerprint) within distance k."""
     return {(q, f) for f in fingerprints for q in queries if distance(q, f) <= k}
 
 
 class NaiveSlice:
-    """Remembers when each key was last inserted."""
+    """A slice that stores when each key was last inserted."""
 
     def __init__(self, leading: int, cap: int = 10**9, ttl: float = 0, epochs: int = 8) -> None:
         self.leading, self.cap = leading, cap
@@ -299,7 +299,7 @@ class NaiveSlice:
 
 
 class NaiveBuckets:
-    """Remembers when each fingerprint was last inserted under each key."""
+    """A bucket table that stores when each fingerprint was last inserted under each key."""
 
     def __init__(self, common: int, ttl: float = 0, epochs: int = 8) -> None:
         self.common, self.ttl, self.epochs, self.epoch = common, ttl, epochs, 0
@@ -324,13 +324,13 @@ class NaiveBuckets:
 
 
 def subset_probability(flips: Sequence[float], subset: Iterable[int]) -> float:
-    """p(u, S) of Sood 2011, equation 6."""
+    """Return p(u, S) of Sood 2011, equation 6."""
     chosen = set(subset)
     return prod(p if number in chosen else 1 - p for number, p in enumerate(flips))
 
 
 def likely_subsets(flips: Sequence[float], most: int) -> list[tuple[float, tuple[int, ...]]]:
-    """Every subset of 1 to `most` bits with its probability, likeliest first."""
+    """Return every subset of 1 to `most` bits with its probability, most likely first."""
     subsets = (s for size in range(1, most + 1) for s in combinations(range(len(flips)), size))
     return sorted(((subset_probability(flips, s), s) for s in subsets), key=lambda pair: -pair[0])
 
@@ -340,7 +340,7 @@ Sketch = tuple[int, list[int], list[int]]
 
 
 def packed_sketch(exponent: int, mips: Sequence[int], sample: Sequence[int]) -> list[int]:
-    """The words of a packed sketch: header, low bytes of the values, sample."""
+    """Return the words of a packed sketch: header, low bytes of the MIPs values, sample."""
     header = exponent + len(mips) * 2**8 + len(sample) * 2**32
     low = bytes(value % 256 for value in mips)
     low += bytes(-len(low) % 8)
@@ -348,7 +348,10 @@ def packed_sketch(exponent: int, mips: Sequence[int], sample: Sequence[int]) -> 
 
 
 def compared_with_each(own: Sketch, others: Sequence[Sketch | None]) -> list[list[int]]:
-    """The same of one with each; the sizes of samples that share nothing are not told, nor is anything of None."""
+    """Compare one sketch with each other one.
+
+    Sizes of samples that share nothing are reported as zero, and so is everything about an absent sketch.
+    """
     found = []
     for other in others:
         equal, left, right, shared = (0, 0, 0, 0) if other is None else compared(own, other)
@@ -357,7 +360,7 @@ def compared_with_each(own: Sketch, others: Sequence[Sketch | None]) -> list[lis
 
 
 def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
-    """How many low bytes are equal, and the sizes of both samples and of what they share at the coarser modulus."""
+    """Return the number of equal low bytes, and at the coarser modulus the sizes of both samples and their overlap."""
     equal = sum(left % 256 == right % 256 for left, right in zip(a[1], b[1], strict=True))
     modulus = 2 ** max(a[0], b[0])
     left, right = ({value for value in sketch[2] if value % modulus == 0} for sketch in (a, b))
@@ -365,18 +368,18 @@ def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
 
 
 def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> list[bool]:
-    """Of the first k groups of s values, whether their low bytes agree."""
+    """Return for each of the first k groups of s values if their low bytes are all equal."""
     low = [[value % 256 for value in values] for values in (a, b)]
     return [low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k)]
 
 
 def first_equal(values: Sequence[object]) -> list[int]:
-    """For each value the first place that has it."""
+    """Return for each value the index of its first occurrence."""
     return [values.index(value) for value in values]
 
 
 def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """The least row that each row is connected with: the label of a neighbour is taken over until nothing changes."""
+    """Return the lowest row of each row's component, by copying labels of neighbours until nothing changes."""
     edges = list(edges)
     label = list(range(rows))
     while any(label[a] != label[b] for a, b in edges):
@@ -388,7 +391,7 @@ def components(rows: int, edges: Iterable[tuple[int, int]]) -> list[int]:
 def leaders(
     order: Sequence[int], edges: Iterable[tuple[int, int]], resemblance: Callable[[int, int], float], threshold: float
 ) -> dict[int, int]:
-    """The first document of the cluster of each document, taken in order."""
+    """Return the first document of each document's cluster, processing the documents in order."""
     near: dict[int, set[int]] = {row: set() for row in order}
     for a, b in edges:
         near[a].add(b)
@@ -397,13 +400,13 @@ def leaders(
     for row in order:
         earlier = {leader[neighbour] for neighbour in near[row] if neighbour in leader}
         close = [first for first in earlier if first in near[row] or resemblance(row, first) >= threshold]
-        # The earliest of those that it resembles most.
+        # The earliest of the leaders that it resembles most.
         leader[row] = min(close, key=lambda first: (-resemblance(row, first), order.index(first)), default=row)
     return leader
 
 
 def pairwise(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
-    """Precision and recall of the pairs that are together."""
+    """Return precision and recall of the pairs that are in one cluster."""
     pairs = list(combinations(range(len(found)), 2))
     together = [{pair for pair in pairs if labels[pair[0]] == labels[pair[1]]} for labels in (found, true)]
     both = len(together[0] & together[1])
@@ -412,7 +415,7 @@ def pairwise(found: Sequence[object], true: Sequence[object]) -> tuple[float, fl
 
 
 def bcubed(found: Sequence[object], true: Sequence[object]) -> tuple[float, float]:
-    """Of each document's cluster, the share that is in its other cluster; the mean over documents, both ways."""
+    """Return B-cubed precision and recall, computed document by document."""
     rows = range(len(found))
 
     def share(one: Sequence[object], other: Sequence[object], row: int) -> float:
@@ -426,7 +429,7 @@ def bcubed(found: Sequence[object], true: Sequence[object]) -> tuple[float, floa
 
 
 def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
-    """From the four kinds of pairs: together in both, in one, in the other, in none."""
+    """Return the adjusted Rand index from the counts of pairs that are together in both, in one, or in neither."""
     kinds = Counter((found[a] == found[b], true[a] == true[b]) for a, b in combinations(range(len(found)), 2))
     both, one, other, none = (kinds[kind] for kind in ((True, True), (True, False), (False, True), (False, False)))
     spread = (both + one) * (one + none) + (both + other) * (other + none)
@@ -434,11 +437,11 @@ def adjusted_rand(found: Sequence[object], true: Sequence[object]) -> float:
 
 
 Shared = dict[tuple[int, int], int]
-"""Pairs of rows, the lesser first, and how many keys they share."""
+"""Pairs of rows, the lower one first, with the number of keys that they share."""
 
 
 def rows_by_key(keys: Sequence[set[int]], kept: Sequence[bool]) -> dict[int, list[int]]:
-    """The kept rows of each key."""
+    """Return the kept rows of each key."""
     found: dict[int, list[int]] = {}
     for row, some in enumerate(keys):
         for key in some if kept[row] else ():
@@ -447,7 +450,7 @@ def rows_by_key(keys: Sequence[set[int]], kept: Sequence[bool]) -> dict[int, lis
 
 
 def pairs_sharing(keys: Sequence[set[int]], kept: Sequence[bool], first_new: int, common: int) -> Shared:
-    """How many keys with at most `common` rows each pair of kept rows shares, if it is one or more and one is new."""
+    """Count for each pair of kept rows, at least one of them new, the shared keys that have at most `common` rows."""
     by_key = rows_by_key(keys, kept)
     uncommon = [{key for key in some if len(by_key.get(key, ())) <= common} for some in keys]
     pairs = combinations([row for row in range(len(keys)) if kept[row]], 2)
@@ -455,13 +458,13 @@ def pairs_sharing(keys: Sequence[set[int]], kept: Sequence[bool], first_new: int
 
 
 def common_keys(keys: Sequence[set[int]], kept: Sequence[bool], common: int) -> tuple[int, int]:
-    """How many keys have more rows, and how many rows these have together."""
+    """Return the number of keys with more than `common` rows, and the number of rows that these keys have in total."""
     sizes = [len(rows) for rows in rows_by_key(keys, kept).values() if len(rows) > common]
     return len(sizes), sum(sizes)
 
 
 def sample_score(a: Sketch, b: Sketch, least: tuple[float, float], least_sampled: int) -> float | None:
-    """The most of resemblance and containments, by sampled shingles in common, or None if neither is enough."""
+    """Return the largest of resemblance and both containments by sampled shingles, or None if all are too low."""
     _, left, right, shared = compared(a, b)
     resemblance = shared / (left + right - shared)
     containment = max((shared / size for size in (left, right) if size >= least_sampled), default=0.0)
@@ -470,14 +473,14 @@ def sample_score(a: Sketch, b: Sketch, least: tuple[float, float], least_sampled
 
 
 def bag_resemblance(a: Counter[int], b: Counter[int]) -> float:
-    """Jaccard coefficient of two bags."""
+    """Return the Jaccard coefficient of two bags."""
     return (a & b).total() / (a | b).total()
 
 
 def near_fingerprints(
     fingerprints: Sequence[int], kept: Sequence[bool], first_new: int, k: int, common: int
 ) -> dict[tuple[int, int], int]:
-    """The distance of each pair of kept rows, one of them new, within k bits, but for fingerprints of too many rows."""
+    """Return the distances of pairs of kept rows, one of them new, within k bits. Common fingerprints are left out."""
     counts = Counter(each for each, is_kept in zip(fingerprints, kept, strict=True) if is_kept)
     rows = [row for row, each in enumerate(fingerprints) if kept[row] and counts[each] <= common]
     distances = {(a, b): (fingerprints[a] ^ fingerprints[b]).bit_count() for a, b in combinations(rows, 2)}

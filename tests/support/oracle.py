@@ -1,4 +1,4 @@
-"""What the stream must end in, worked out the slow way: every page compared with all earlier ones."""
+"""An oracle that computes the final verdicts directly, by a comparison of every page with all earlier ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from neardup.types import DocumentId, Kind, Relation
 
 @dataclass(frozen=True)
 class Oracle:
-    """The rules of a deployment, in the plainest form."""
+    """The rules of a deployment in their plainest form."""
 
     k: int
     uses_bands: bool
     thresholds: Thresholds
 
-    def ends_as(self, pages: Mapping[DocumentId, Signature]) -> dict[DocumentId, tuple[Kind, set[DocumentId]]]:
-        """Of every page the last verdict, and the earlier pages that it may be said to duplicate."""
+    def final_verdicts(self, pages: Mapping[DocumentId, Signature]) -> dict[DocumentId, tuple[Kind, set[DocumentId]]]:
+        """Return for every page the final verdict and the set of earlier pages that it may duplicate."""
         ends: dict[DocumentId, tuple[Kind, set[DocumentId]]] = {}
         for page, signature in pages.items():
             if signature.fingerprint is None:
@@ -32,8 +32,8 @@ class Oracle:
         return ends
 
     def relation(self, later: Signature, earlier: Signature) -> Relation | None:
-        """How the later page duplicates the earlier one, if at all."""
-        if later.fingerprint is None or earlier.fingerprint is None or not self._meet(later, earlier):
+        """Return the relation in which the later page duplicates the earlier one, or None."""
+        if later.fingerprint is None or earlier.fingerprint is None or not self._is_candidate(later, earlier):
             return None
         for relation, level in zip(Relation, ("content", "tokens", "shingles"), strict=False):
             if getattr(later.checksums, level) == getattr(earlier.checksums, level):
@@ -43,7 +43,7 @@ class Oracle:
         inside = naive_containment(later, earlier)
         return Relation.CONTAINED if inside is not None and inside >= self.thresholds.containment else None
 
-    def _meet(self, a: Signature, b: Signature) -> bool:
+    def _is_candidate(self, a: Signature, b: Signature) -> bool:
         assert a.fingerprint is not None
         assert b.fingerprint is not None
         if bin(a.fingerprint.value ^ b.fingerprint.value).count("1") <= self.k:
@@ -53,20 +53,20 @@ class Oracle:
 
 
 def sketches(signature: Signature) -> Sketches:
-    """Those of a page that was not skipped."""
+    """Return the sketches of a page that was not skipped."""
     assert signature.sketches is not None
     return signature.sketches
 
 
 def naive_resemblance(a: Signature, b: Signature) -> float:
-    """From the low bytes of the MIPs values: the share that agrees, without those that agree by chance."""
+    """Estimate the resemblance from the low bytes of the MIPs values, corrected for bytes that agree by chance."""
     one, other = ([value % 256 for value in sketches(each).mips.tolist()] for each in (a, b))
     share = sum(left == right for left, right in zip(one, other, strict=True)) / len(one)
     return max(0.0, float(share - 1 / 256) / (1 - 1 / 256))
 
 
 def naive_containment(a: Signature, b: Signature) -> float | None:
-    """How much of a's sample, at the coarser modulus of the two, is in b's; None with fewer than 8 shingles of a."""
+    """Estimate the share of a's sample that is in b's, at the coarser modulus. None if a has fewer than 8 shingles."""
     one, other = sketches(a).sample, sketches(b).sample
     modulus = 2 ** max(one.i, other.i)
     left, right = _divisible(one.values.tolist(), modulus), _divisible(other.values.tolist(), modulus)

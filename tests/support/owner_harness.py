@@ -20,7 +20,7 @@ from tests.support.fingerprints import words
 K = 3
 TABLES = 4
 Summary = tuple[int, Kind, int, int | None]
-"""A verdict in short: offset, kind, revision, offset of the page that it duplicates."""
+"""A verdict in short: offset, kind, revision, and the offset of the page that it duplicates."""
 
 
 class Desk:
@@ -50,7 +50,7 @@ class Desk:
         self.owner.register(document, batch or _own(document), [0], self.out)
 
     def answer(self, document: Document, near: Mapping[int, int] | None = None, batch: BatchId | None = None) -> None:
-        """Complete the batch, with candidates that shards found: fingerprint → number of the table."""
+        """Complete the batch with candidates that shards found: fingerprint → number of the table."""
         found = near or {}
         for fingerprint, table in found.items():
             pairs = words([document.fingerprint]), words([fingerprint])

@@ -1,4 +1,4 @@
-"""Pages that the tests make themselves: golden ones, and mutations of them."""
+"""Pages made by the tests: golden pages and mutations of them."""
 
 import random
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ _TYPES = (
 
 
 def mutated(seed: int, count: int) -> Iterator[Page]:
-    """Golden pages with bytes, tags, encodings and nesting gone wrong."""
+    """Generate golden pages with damaged bytes, tags, encodings and nesting."""
     random_ = random.Random(seed)
     sources = [page.content for page in GOLDEN.values()]
     for number in range(count):

@@ -1,4 +1,4 @@
-"""What a process and those that it started take, as the kernel counts it."""
+"""Resource usage of a process and its descendants, as counted by the operating system."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of all of them so far."""
+    """Return the processor time that the processes have used so far."""
     ticks = 0
     for each in _family(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
@@ -15,17 +15,17 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory(pid: int, kind: str) -> int:
-    """Bytes of all of them: `VmRSS`, or `VmHWM` for the most that each ever had. What they share counts for each."""
+    """Return `VmRSS` (or `VmHWM`, the peak) of all processes in bytes. Shared memory counts once per process."""
     return sum(_kilobytes(each, kind) for each in _family(pid)) * 1024
 
 
 def mapped(pid: int, directory: Path) -> int:
-    """Resident bytes of files below a directory that they map: the system takes those back when it needs memory."""
+    """Return the resident bytes of mapped files below a directory. The system can reclaim this memory."""
     return sum(_mapped(each, f"{directory}/") for each in _family(pid)) * 1024
 
 
 def _family(pid: int) -> list[int]:
-    """It and its descendants."""
+    """Return the ids of the process and its descendants."""
     children = [child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
     return [pid, *(each for child in children for each in _family(int(child)))]
 

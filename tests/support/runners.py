@@ -1,4 +1,4 @@
-"""Runners between two topics of a log, for the tests of what a runner does."""
+"""Runners between two topics of a log, for tests of the runner."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ class Place:
 
     @classmethod
     async def made(cls, log: Log, state: Path) -> Self:
-        """With its topics, and settings under which everything happens soon."""
+        """Create a place with its topics and with short intervals in the settings."""
         settings = Settings(state=state, checkpoint_seconds=0.1, poll_records=100, stuck_seconds=0.4)
         place = cls(log, settings)
         await log.create_topics([TopicSpec(place.source, 2), TopicSpec(place.target, 2), TopicSpec(place.letters, 1)])
@@ -88,7 +88,7 @@ class Place:
 
 @asynccontextmanager
 async def running(*runners: Runner) -> AsyncIterator[list["asyncio.Task[None]"]]:
-    """Run until the block ends, then stop cleanly. Errors of the runners surface here."""
+    """Run the runners until the block ends, then stop them cleanly. Their errors are raised here."""
     tasks = [asyncio.create_task(runner.run()) for runner in runners]
     try:
         yield tasks

@@ -15,7 +15,7 @@ class Unwanted(RecordError):
 
 
 class Copier(Stage):
-    """Copies each record to another topic, same partition. Keeps no state; rejects values that start with `bad`."""
+    """A stateless stage that copies records to the same partition of a topic. Rejects values with the prefix `bad`."""
 
     name = "copier"
 
@@ -52,7 +52,7 @@ class Copier(Stage):
 
 
 class Counter(Copier):
-    """A copier with state: numbers the records that it has seen and keeps the count in a file."""
+    """A copier with state: it numbers the records that it receives and stores the count in a file."""
 
     name = "counter"
 
@@ -73,7 +73,7 @@ class Counter(Copier):
 
 
 class SlowToSave(Counter):
-    """Its state takes as long to write as `may_save` is not set."""
+    """A counter whose state is not written until `may_save` is set."""
 
     def __init__(self, target: str) -> None:
         super().__init__(target)

@@ -1,4 +1,4 @@
-"""The broker that the tests find has the properties that they need, and leaves no container behind."""
+"""Tests of the broker that the tests find: it has the required properties and leaves no container behind."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def _forget_what_was_found() -> Iterator[None]:
 
 @pytest.fixture
 def no_image(docker: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that cannot pull the image."""
+    """Make the engine fail to pull the image."""
     monkeypatch.setattr(containers, "image_of", lambda _: NO_IMAGE)
 
 
@@ -111,7 +111,7 @@ def test_without_docker_and_maven_only_the_mock_is_left(monkeypatch: pytest.Monk
     with pytest.raises(pytest.skip.Exception, match="needs a broker of its own"):
         own_cluster(tmp_path)
     monkeypatch.setattr(brokers, "REQUIRE_REAL", True)
-    reason = "no Docker engine answers, and Java or Maven is missing"
+    reason = "no Docker engine responds, and Java or Maven is missing"
     with pytest.raises(RuntimeError, match=reason), find_broker(tmp_path):
         pass
     with pytest.raises(pytest.fail.Exception, match=reason):

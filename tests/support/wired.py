@@ -1,4 +1,4 @@
-"""Featurizer, shards and owners wired by hand, without any log: pages in, verdicts out, one call after the other."""
+"""Featurizer, shards and owners connected by hand, without a log: pages in, verdicts out, one call after the other."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ NOW_SECONDS = 2_000.0
 
 
 def aggregator(settings: Settings, number: int, directory: Path, now: float = NOW_SECONDS) -> tuple[Aggregator, int]:
-    """An opened owner, and where it wants to read from."""
+    """Open an owner. Return it with the offset from which it reads."""
     stage = Aggregator(
         settings=settings, plan=plan_of(settings), partition=number, identity=f"inbox-{number}", clock=lambda: now
     )
@@ -31,7 +31,7 @@ def aggregator(settings: Settings, number: int, directory: Path, now: float = NO
 
 
 class Wired:
-    """One of each stage for every partition. Everything that was ever sent is kept, by topic and partition."""
+    """One stage per partition. Every message that was sent is kept, by topic and partition."""
 
     def __init__(self, settings: Settings, directory: Path, page_pool: PagePool | None = None) -> None:
         self.settings, self.plan, self.topics = settings, plan_of(settings), Topics.under(settings.prefix)
@@ -55,17 +55,17 @@ class Wired:
         self._read: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     def take(self, pages: Sequence[PlainRecord]) -> list[Verdict]:
-        """What is said about these pages once everything is at rest."""
+        """Process these pages until no stage has unread input. Return the verdicts."""
         self._keep(self._featurizer.process(pages))
         return self.rest()
 
     def send(self, outputs: Sequence[Output]) -> list[Verdict]:
-        """The same for messages that come from elsewhere."""
+        """Process messages from elsewhere until no stage has unread input. Return the verdicts."""
         self._keep(Waves([outputs]))
         return self.rest()
 
     def rest(self) -> list[Verdict]:
-        """Let every stage read on until there is nothing left."""
+        """Let every stage read until no input is left. Return the new verdicts."""
         before = len(self.verdicts)
         while unread := [place for place in self._stages if len(self.sent[place]) > self._read[place]]:
             for place in unread:
@@ -75,7 +75,7 @@ class Wired:
         return self.verdicts[before:]
 
     def slice_keys(self) -> list[int]:
-        """What each shard partition holds."""
+        """Return the number of keys in each shard partition."""
         return [len(stage._table) for stage in self._stages.values() if isinstance(stage, Shard)]
 
     def save(self) -> None:
