@@ -1,4 +1,4 @@
-"""A broker that talks only TLS, only to users it knows, and lets each do only what it was granted."""
+"""A broker that accepts only TLS connections of known users, and enforces access control lists."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ USERS = ("broker", ADMIN, "featurizer", "shard", "aggregator", "recluster", "can
 
 @dataclass
 class Guarded:
-    """`settings` are those of a user who may do everything."""
+    """A running broker. `settings` belong to a user with all rights."""
 
     settings: Settings
     cluster: kafka.Cluster
@@ -46,10 +46,10 @@ def guarded_broker(directory: Path) -> Iterator[Guarded]:
         "ssl.keystore.location": str(store),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(certificate),
-        # Every refusal in the broker's log; a client is answered at once.
+        # Log every refusal, and respond to a client without a delay.
         "connection.failed.authentication.delay.ms": "0",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # The node talks to itself, as controller, without a name; no client can reach that port.
+        # The node connects to itself as controller without authentication; clients cannot reach that port.
         "super.users": f"User:broker;User:{ADMIN};User:ANONYMOUS",
     }
     users = {name: f"{name}-password" for name in USERS}

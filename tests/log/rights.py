@@ -1,4 +1,4 @@
-"""The rights that deploy/SECURITY.md lists, and a broker that is told which of them there are."""
+"""The rights that deploy/SECURITY.md lists, and a broker on which tests can grant and revoke them."""
 
 import importlib
 import shlex
@@ -10,21 +10,21 @@ from typing import Any
 
 from neardup.settings import Settings
 
-rdkafka: Any = importlib.import_module("confluent_kafka.admin")  # its types do not say what it exports
+rdkafka: Any = importlib.import_module("confluent_kafka.admin")  # its type hints do not declare what it exports
 SECURITY = (Path(__file__).parents[2] / "deploy/SECURITY.md").read_text()
 GRANTS = [line.strip() for line in SECURITY.splitlines() if line.startswith("    kafka-acls ")]
 
 
 def acl_of(grant: str) -> Any:
-    """What a line of the document says."""
+    """Parse a `kafka-acls` line of the document."""
     words = shlex.split(grant)[1:]
     assert words.pop(0) == "--add"
-    said = dict(zip(words[::2], words[1::2], strict=True))
-    kind = "topic" if "--topic" in said else "group"
-    name = said.pop(f"--{kind}")
-    pattern = said.pop("--resource-pattern-type", "literal").upper()
-    principal, operation = said.pop("--allow-principal"), said.pop("--operation")
-    assert said == {}
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    kind = "topic" if "--topic" in options else "group"
+    name = options.pop(f"--{kind}")
+    pattern = options.pop("--resource-pattern-type", "literal").upper()
+    principal, operation = options.pop("--allow-principal"), options.pop("--operation")
+    assert options == {}
     spelled = "".join(f"_{letter}" if letter.isupper() else letter for letter in operation).strip("_").upper()
     return rdkafka.AclBinding(
         rdkafka.ResourceType[kind.upper()], name, rdkafka.ResourcePatternType[pattern], principal, "*",
@@ -39,7 +39,7 @@ def filter_of(acl: Any) -> Any:
 
 
 class Rights:
-    """Grants and takes away, and returns when the broker goes by it."""
+    """Grants and revokes rights, and waits until the broker has applied the change."""
 
     def __init__(self, settings: Settings) -> None:
         self._admin = rdkafka.AdminClient({
@@ -67,5 +67,5 @@ class Rights:
     def _await(self, acl: Any, *, there: bool) -> None:
         deadline = time.monotonic() + 20
         while bool(self._admin.describe_acls(filter_of(acl)).result(20)) is not there:
-            assert time.monotonic() < deadline, f"the broker does not know of {acl}"
+            assert time.monotonic() < deadline, f"the broker has not applied the change of {acl}"
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The contract of neardup.log, held against every implementation. Each test names the property it guards."""
+"""The contract of neardup.log, checked for every implementation. Each test name states a property of the contract."""
 
 import asyncio
 import uuid
@@ -12,7 +12,7 @@ from neardup.log.kafka import KafkaLog
 
 
 class Recorder(Listener):
-    """Remembers what it was told; seeks where it was asked to."""
+    """A listener that records its calls and seeks to the given offsets."""
 
     def __init__(self, seeks: dict[int, int] | None = None) -> None:
         self.mine: set[Partition] = set()
@@ -37,7 +37,7 @@ class Recorder(Listener):
 @pytest.fixture
 async def topic(log: Log, request: pytest.FixtureRequest) -> str:
     name = f"topic-{uuid.uuid4().hex[:8]}"
-    # The mock cluster has no way to create topics: one comes to be, with 4 partitions, when it is first asked for.
+    # The mock cluster cannot create topics explicitly: the first request creates one with 4 partitions.
     if not isinstance(log, KafkaLog) or request.getfixturevalue("broker").real:
         assert await log.create_topics([TopicSpec(name, 4)]) == {name: "created"}
     return name
@@ -52,7 +52,7 @@ async def join(
 
 
 async def read(consumer: Consumer, recorder: Recorder, count: int, seconds: float = 20) -> list[Record]:
-    """Poll until `count` records came or the time is over."""
+    """Poll until `count` records have arrived or the time is over."""
     found: list[Record] = []
     async with asyncio.timeout(seconds):
         while len(found) < count:
@@ -142,7 +142,7 @@ async def test_replay_from_an_offset(log: Log, topic: str) -> None:
     await consumer.close()
 
 
-async def test_seeking_while_being_assigned_decides_where_reading_starts(log: Log, topic: str) -> None:
+async def test_a_seek_during_assignment_sets_the_start_of_reading(log: Log, topic: str) -> None:
     await log.send(numbered(topic, 0, 100) + numbered(topic, 1, 10))
     recorder = Recorder(seeks={0: 90})
     consumer, _ = await join(log, topic, listener=recorder)
@@ -167,7 +167,7 @@ async def test_a_group_resumes_where_it_committed(log: Log, topic: str) -> None:
     await consumer.close()
 
 
-async def test_groups_do_not_see_each_others_commits(log: Log, topic: str) -> None:
+async def test_groups_have_separate_commits(log: Log, topic: str) -> None:
     await log.send(numbered(topic, 0, 10))
     for group in ("one", "two"):
         consumer, recorder = await join(log, topic, group)
@@ -177,7 +177,7 @@ async def test_groups_do_not_see_each_others_commits(log: Log, topic: str) -> No
 
 
 @pytest.mark.real_broker
-async def test_two_members_share_the_partitions_and_hand_them_over(log: Log, topic: str) -> None:
+async def test_two_members_share_the_partitions_and_rebalance(log: Log, topic: str) -> None:
     first, mine = await join(log, topic)
     await poll_until(first, mine, lambda: len(mine.mine) == 4)
     second, yours = await join(log, topic)
@@ -234,8 +234,8 @@ async def test_an_offset_of_a_lost_partition_cannot_be_committed(log: Log, topic
         await consumer.commit({Partition(topic, 0): 1})
 
 
-async def test_a_partition_not_asked_for_keeps_its_records(log: Log, topic: str) -> None:
-    """Back-pressure: the reader decides, partition by partition."""
+async def test_a_partition_that_is_not_polled_keeps_its_records(log: Log, topic: str) -> None:
+    """Back-pressure: the reader chooses the partitions of each poll."""
     consumer, recorder = await join(log, topic)
     await poll_until(consumer, recorder, lambda: len(recorder.mine) == 4)
     await log.send(numbered(topic, 0, 2000) + numbered(topic, 1, 20))
@@ -252,7 +252,7 @@ async def test_a_partition_not_asked_for_keeps_its_records(log: Log, topic: str)
     await consumer.close()
 
 
-async def test_poll_returns_no_more_than_asked_for(log: Log, topic: str) -> None:
+async def test_poll_returns_at_most_the_requested_number_of_records(log: Log, topic: str) -> None:
     await log.send(numbered(topic, 0, 100) + numbered(topic, 1, 100))
     consumer, recorder = await join(log, topic)
     found: list[Record] = []
@@ -274,7 +274,7 @@ async def test_bounds_are_the_oldest_and_the_next_offset(log: Log, topic: str) -
 
 
 @pytest.mark.real_broker
-async def test_bounds_are_those_of_the_log_now_and_need_no_assignment(log: Log, topic: str) -> None:
+async def test_bounds_are_current_and_need_no_assignment(log: Log, topic: str) -> None:
     first, mine = await join(log, topic)
     second, yours = await join(log, topic)
     await asyncio.gather(
@@ -302,10 +302,10 @@ async def test_an_error_in_the_listener_reaches_the_poller(log: Log, topic: str)
 
 
 @pytest.mark.real_broker
-async def test_topics_are_created_once_and_differences_are_told(log: Log, topic: str) -> None:
+async def test_topics_are_created_once_and_differences_are_reported(log: Log, topic: str) -> None:
     assert await log.create_topics([TopicSpec(topic, 4)]) == {topic: "exists"}
-    said = await log.create_topics([TopicSpec(topic, 6)])
-    assert "4 partitions, expected 6" in said[topic]
+    report = await log.create_topics([TopicSpec(topic, 6)])
+    assert "4 partitions, expected 6" in report[topic]
     assert await log.partitions(topic) == 4
 
 

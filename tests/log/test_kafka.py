@@ -1,4 +1,4 @@
-"""What only the Kafka log has: security settings, static membership, offsets that retention removed."""
+"""Tests of the Kafka log beyond the contract: security settings, static membership, offsets removed by retention."""
 
 import asyncio
 import ssl
@@ -33,7 +33,7 @@ def test_a_plaintext_connection_sends_no_credentials() -> None:
 
 @pytest.mark.kafka
 @pytest.mark.real_broker
-async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(kafka_settings: Settings) -> None:
+async def test_a_static_member_returns_to_its_partitions_without_a_rebalance(kafka_settings: Settings) -> None:
     topic = f"{kafka_settings.prefix}-static"
     async with KafkaLog(kafka_settings) as log:
         await log.create_topics([TopicSpec(topic, 4)])
@@ -56,7 +56,7 @@ async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
 
 @pytest.mark.kafka
 @pytest.mark.real_broker
-async def test_an_offset_that_retention_removed_is_a_gap_not_a_jump(kafka_settings: Settings) -> None:
+async def test_an_offset_that_retention_removed_is_reported_as_a_gap(kafka_settings: Settings) -> None:
     topic = f"{kafka_settings.prefix}-short"
     async with KafkaLog(kafka_settings) as log:
         await log.create_topics([TopicSpec(topic, 1)])

@@ -1,4 +1,4 @@
-"""What gathers while a request is under way leaves together with the next."""
+"""Tests of lanes: outputs that arrive while a request is in flight are sent together with the next request."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from neardup.log.kafka.lanes import Lane
 
 
 class Batch:
-    """Takes three records."""
+    """A batch with room for three records."""
 
     def __init__(self) -> None:
         self.values: list[bytes | None] = []
@@ -23,7 +23,7 @@ class Batch:
 
 
 class Producer:
-    """Keeps what it was given; acknowledges when told to."""
+    """A producer that stores its batches and acknowledges them when the test does."""
 
     def __init__(self) -> None:
         self.sent: list[list[bytes | None]] = []
@@ -47,7 +47,7 @@ async def settle() -> None:
     await asyncio.sleep(0.02)
 
 
-async def test_senders_at_once_share_a_request_and_the_next_ones_the_next() -> None:
+async def test_concurrent_senders_share_a_request_and_later_ones_share_the_next() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
     first = [lane.send(outputs(value)) for value in (b"a", b"b")]
@@ -64,7 +64,7 @@ async def test_senders_at_once_share_a_request_and_the_next_ones_the_next() -> N
     await asyncio.gather(*second)
 
 
-async def test_a_send_is_over_when_its_last_batch_is_acknowledged() -> None:
+async def test_a_send_ends_when_its_last_batch_is_acknowledged() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
     sending = lane.send(outputs(b"1", b"2", b"3", b"4"))
@@ -77,7 +77,7 @@ async def test_a_send_is_over_when_its_last_batch_is_acknowledged() -> None:
     assert producer.sent == [[b"1", b"2", b"3"], [b"4"]]
 
 
-async def test_nothing_overtakes_a_batch_that_was_lost() -> None:
+async def test_no_batch_overtakes_a_failed_one() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
     lost = lane.send(outputs(b"a"))
@@ -89,14 +89,14 @@ async def test_nothing_overtakes_a_batch_that_was_lost() -> None:
         with pytest.raises(OSError, match="gone"):
             await task
     assert producer.sent == [[b"a"]]
-    # And the lane is of use again.
+    # The lane can be used again.
     later = lane.send(outputs(b"c"))
     await settle()
     producer.acknowledgements[1].set_result(None)
     await later
 
 
-async def test_a_sender_that_gave_up_does_not_stop_the_others() -> None:
+async def test_a_cancelled_sender_does_not_stop_the_others() -> None:
     producer = Producer()
     lane = Lane(producer, "t", 5)
     gone, stays = (lane.send(outputs(value)) for value in (b"a", b"b"))

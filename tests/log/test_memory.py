@@ -1,4 +1,4 @@
-"""What the in-process log has beside the contract: partitions that begin later, and records that are let go."""
+"""Tests of the in-process log beyond the contract: partitions that begin at a later offset, and trimmed records."""
 
 import asyncio
 
@@ -26,16 +26,16 @@ async def send(log: MemoryLog, numbers: range) -> None:
 
 
 def offsets(log: MemoryLog, start: int, limit: int = 10_000) -> list[int]:
-    """Of what is read from there on; every record must have its own number as its value."""
+    """Return the offsets of the records from `start`. The value of every record must be its offset."""
     found = log.read(HERE, start, limit)
     assert [record.value for record in found] == [b"%d" % record.offset for record in found]
     return [record.offset for record in found]
 
 
-# Where a partition begins
+# First offset of a partition
 
 
-async def test_reading_before_the_beginning_gives_the_first_record() -> None:
+async def test_reading_before_the_first_offset_starts_at_the_first_record() -> None:
     log = await begun({TOPIC: 100})
     await send(log, range(100, 103))
     for start in (0, 99, 100):
@@ -45,7 +45,7 @@ async def test_reading_before_the_beginning_gives_the_first_record() -> None:
     assert offsets(log, 103) == []
 
 
-async def test_every_partition_of_a_topic_begins_there_and_other_topics_at_zero() -> None:
+async def test_the_first_offset_applies_to_all_partitions_of_its_topic_only() -> None:
     log = await begun({TOPIC: 100, "another": 7})
     await log.create_topics([TopicSpec("third", 1)])
     assert [log.end(Partition(TOPIC, number)) for number in (0, 1)] == [100, 100]
@@ -54,7 +54,7 @@ async def test_every_partition_of_a_topic_begins_there_and_other_topics_at_zero(
 
 
 @pytest.mark.parametrize("start", [None, 0, 40, 100])
-async def test_a_consumer_whose_offset_is_of_an_earlier_life_goes_on_at_the_beginning(start: int | None) -> None:
+async def test_a_consumer_with_an_offset_of_an_earlier_process_starts_at_the_first_record(start: int | None) -> None:
     log = await begun({TOPIC: 100})
     await send(log, range(100, 110))
     consumer, recorder = await join(log, TOPIC, listener=Recorder({} if start is None else {0: start}))
@@ -70,10 +70,10 @@ async def test_a_state_beyond_the_end_of_the_log_is_a_gap() -> None:
     await consumer.close()
 
 
-# What is trimmed
+# Trimming
 
 
-async def test_what_was_trimmed_cannot_be_read_and_says_so() -> None:
+async def test_reading_trimmed_records_is_a_gap() -> None:
     log = await begun()
     await send(log, range(200))
     log.trim(HERE, 150)
@@ -83,7 +83,7 @@ async def test_what_was_trimmed_cannot_be_read_and_says_so() -> None:
     assert offsets(log, 150) == list(range(150, 200))
 
 
-async def test_a_consumer_that_asks_for_what_was_trimmed_is_told() -> None:
+async def test_a_consumer_of_trimmed_records_gets_a_gap() -> None:
     log = await begun()
     await send(log, range(200))
     log.trim(HERE, 150)
@@ -93,26 +93,26 @@ async def test_a_consumer_that_asks_for_what_was_trimmed_is_told() -> None:
     await consumer.close()
 
 
-async def test_other_partitions_keep_what_they_have() -> None:
+async def test_trimming_does_not_affect_other_partitions() -> None:
     log = await begun()
     await log.send([Output(TOPIC, number % 2, None, b"") for number in range(400)])
     log.trim(HERE, 200)
     assert len(log.read(Partition(TOPIC, 1), 0, 1000)) == 200
 
 
-async def test_offsets_go_on_after_everything_was_trimmed() -> None:
+async def test_offsets_continue_after_everything_was_trimmed() -> None:
     log = await begun({TOPIC: 1000})
     await send(log, range(1000, 1100))
     log.trim(HERE, 5000)
     assert log.end(HERE) == 1100
     await send(log, range(1100, 1102))
     assert offsets(log, 1100) == [1100, 1101]
-    # What stood before the trimmed records belongs to an earlier life, but these were of this one.
+    # Records before the first offset were lost with an earlier process, but the trimmed ones belong to this process.
     with pytest.raises(LogGap):
         log.read(HERE, 0, 10)
 
 
-async def test_few_records_are_not_worth_moving_the_rest() -> None:
+async def test_trimming_few_records_does_not_copy_the_others() -> None:
     log = await begun()
     await send(log, range(1000))
     log.trim(HERE, 63)
@@ -126,7 +126,7 @@ async def test_few_records_are_not_worth_moving_the_rest() -> None:
     first=st.sampled_from([0, 1000]),
     steps=st.lists(st.tuples(st.integers(0, 150), st.integers(0, 700)), max_size=12),
 )
-def test_trimming_moves_nothing_that_is_still_needed(first: int, steps: list[tuple[int, int]]) -> None:
+def test_trimming_keeps_all_records_that_are_still_needed(first: int, steps: list[tuple[int, int]]) -> None:
     async def run() -> None:
         log = await begun({TOPIC: first})
         end = needed = first
@@ -138,7 +138,7 @@ def test_trimming_moves_nothing_that_is_still_needed(first: int, steps: list[tup
             assert log.end(HERE) == end
             for start in (needed, (needed + end) // 2, end):
                 assert offsets(log, start) == list(range(start, end))
-            # Half of what is held, or a handful, may be there for nothing.
+            # At most half of the held records, or 64 of them, may be trimmed ones.
             assert len(log._of(HERE).records) <= max(2 * (end - needed), end - needed + 64)
 
     asyncio.run(run())

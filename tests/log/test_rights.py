@@ -1,4 +1,4 @@
-"""The rights that deploy/SECURITY.md lists are enough for a crawl, and each of them is needed."""
+"""Tests that the rights in deploy/SECURITY.md are sufficient for a crawl, and that each of them is necessary."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ pytestmark = [
 TOPICS = Topics.under("neardup")
 NO_PAGE = b'{"neither": "url nor content"}'
 PAGES = [made.page for made in sample_crawl(40, seed=4, mean_bytes=8000)]
-# A part of a long page resembles it too little for any table. The offline pass finds it, and revises its verdict.
+# A part of a long page resembles it too little for any table. The offline pass finds the pair and revises the verdict.
 WORDS = [f"w{number}" for number in random.Random(3).choices(range(5000), k=900)]
 WHOLE = Page("http://a.example/whole", html=("<p>" + " ".join(WORDS)).encode())
 PAGE_LINE = '{"url": "http://a.example/", "text": "a page that a crawler has fetched"}\n'
@@ -79,7 +79,7 @@ async def send(guarded: Guarded, tmp_path: Path, values: list[bytes]) -> None:
         await log.send([Output(TOPICS.pages, None, b"%d" % number, value) for number, value in enumerate(values)])
 
 
-async def test_a_crawl_goes_through_with_exactly_these(guarded: Guarded, rights: Rights, tmp_path: Path) -> None:
+async def test_a_crawl_needs_no_more_than_the_listed_rights(guarded: Guarded, rights: Rights, tmp_path: Path) -> None:
     deployer = settings_of(guarded, "deployer", tmp_path)
     for expected in ({"created"}, {"exists"}):
         assert {*(await KafkaLog(deployer).create_topics(topic_specs(deployer))).values()} == expected
@@ -95,10 +95,10 @@ async def test_a_crawl_goes_through_with_exactly_these(guarded: Guarded, rights:
     ):
         recorder = Recorder()
         consumer = await crawler.consumer(TOPICS.verdicts, "crawler", recorder)
-        told: set[str] = set()
-        while told != {page.url for page in PAGES}:
-            # Some are revised: one record at least, and then the next.
-            told |= {read_verdict(record.value or b"").url for record in await read(consumer, recorder, 1, 60)}
+        seen: set[str] = set()
+        while seen != {page.url for page in PAGES}:
+            # Some pages are revised, so a topic may have more than one record per page.
+            seen |= {read_verdict(record.value or b"").url for record in await read(consumer, recorder, 1, 60)}
         await consumer.close()
         viewer = settings_of(guarded, "viewer", tmp_path)
         async with asyncio.timeout(30):
@@ -120,9 +120,9 @@ def vars_of(topics: Topics) -> list[str]:
 
 @pytest.fixture(scope="module")
 def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Each has something that a service works on, and something that it must reject: it then needs every right.
+    """Fill each topic with records to process and a record to reject, so that a service needs all of its rights.
 
-    Returns the address of the corpus that was made of it all.
+    Returns the address of the resulting corpus.
     """
     state = tmp_path_factory.mktemp("filling")
     recluster = settings_of(guarded, "recluster", state)
@@ -136,7 +136,7 @@ def every_topic(guarded: Guarded, rights: Rights, tmp_path_factory: pytest.TempP
         async with KafkaLog(settings_of(guarded, "admin", state)) as log:
             for topic in (TOPICS.probes, TOPICS.inbox, TOPICS.documents):
                 await log.send([Output(topic, 0, None, b"no message")])
-            # The header makes it a canary, whose verdict goes to another topic than those of pages.
+            # The header marks a canary, whose verdict is sent to another topic than those of pages.
             await log.send([Output(TOPICS.pages, 0, b"0", values[1], ((CANARY_HEADER, b"canary: a copy"),))])
         async with (
             running("featurizer", settings_of(guarded, "featurizer", state)),
@@ -166,19 +166,19 @@ def needed_by(*users: str) -> list[Any]:
 
 
 def of_a_pass(grant: str) -> bool:
-    """Whether it is for what the offline pass says; a runner alone says nothing of it."""
+    """Return True if the offline pass needs the right for its outputs. The runner alone produces none."""
     return "User:recluster " in grant and acl_of(grant).name in (TOPICS.clusters, TOPICS.verdicts)
 
 
 def only_writes() -> list[str]:
-    """Rights to write of users that may write nowhere else: the broker then names no topic."""
+    """Return the write rights of users with only one such right: without it the broker does not name the topic."""
     writes = [grant for grant in GRANTS if "--operation Write" in grant]
     users = Counter(acl_of(grant).principal for grant in writes)
     return [grant for grant in writes if users[acl_of(grant).principal] == 1]
 
 
 def missing_without(grant: str) -> str:
-    """What the error must say: who is not allowed, and what."""
+    """Return a pattern for the error: it must name the user and the missing right."""
     acl = acl_of(grant)
     missing = "write to any topic" if grant in only_writes() else acl.name
     return rf"the user '{acl.principal.removeprefix('User:')}' .*{missing}.*deploy/SECURITY.md"
@@ -189,12 +189,12 @@ def missing_without(grant: str) -> str:
     ("service", "grant"),
     [each for each in needed_by(*SERVICES) if not of_a_pass(str(each.values[1]))],
 )
-async def test_without_one_of_them_the_error_says_what_is_missing(
+async def test_without_one_right_the_error_names_it(
     guarded: Guarded, rights: Rights, tmp_path: Path, service: str, grant: str
 ) -> None:
     settings = settings_of(guarded, service, tmp_path)
     with rights.without(grant):
-        if service == "featurizer":  # it has no state and goes on after what it has committed
+        if service == "featurizer":  # stateless, so it continues after the offset that it has committed
             await send(guarded, tmp_path, [NO_PAGE, write_page(PAGES[0])])
         with pytest.raises(NotAuthorized, match=missing_without(grant)) as raised:
             async with asyncio.timeout(30), KafkaLog(settings) as log:
@@ -203,7 +203,7 @@ async def test_without_one_of_them_the_error_says_what_is_missing(
 
 
 @pytest.mark.parametrize("grant", [*filter(of_a_pass, GRANTS)], ids=lambda grant: " ".join(grant.split()[5:]))
-async def test_a_pass_without_one_of_them_says_what_is_missing_and_the_next_one_says_everything(
+async def test_a_pass_without_one_right_reports_it_and_the_next_one_publishes_everything(
     guarded: Guarded,
     rights: Rights,
     every_topic: str,
@@ -214,7 +214,7 @@ async def test_a_pass_without_one_of_them_says_what_is_missing_and_the_next_one_
     settings = replace(settings_of(guarded, "recluster", tmp_path), corpus=every_topic)
     viewer = settings_of(guarded, "viewer", tmp_path)
 
-    async def said() -> int:
+    async def published() -> int:
         topic = acl_of(grant).name
         return (await look(viewer, [topic], [])).topics[topic].records
 
@@ -224,15 +224,15 @@ async def test_a_pass_without_one_of_them_says_what_is_missing_and_the_next_one_
             await Passes(settings, log.send).run()
         return [each.getMessage() for each in caplog.records if each.name == "neardup_services.worker.recluster_passes"]
 
-    before = await said()
+    before = await published()
     caplog.set_level(logging.ERROR)
     with rights.without(grant):
         (error,) = await errors_of_a_pass()
     assert re.search(missing_without(grant), error), error
     assert "password" not in error
-    assert await said() == before
+    assert await published() == before
     assert await errors_of_a_pass() == []
-    assert await said() > before
+    assert await published() > before
 
 
 PRODUCE, STATUS, VERDICTS, LETTERS = ("produce", "-"), ("status",), ("verdicts",), ("dead-letters", "show")
@@ -248,7 +248,7 @@ def neardup(settings: Settings, command: Sequence[str]) -> "subprocess.Completed
 
 @pytest.mark.usefixtures("every_topic")
 @pytest.mark.parametrize(
-    ("user", "command", "told"),
+    ("user", "command", "expected"),
     [
         ("crawler", PRODUCE, "1 pages sent"),
         ("viewer", STATUS, TOPICS.verdicts),
@@ -256,11 +256,11 @@ def neardup(settings: Settings, command: Sequence[str]) -> "subprocess.Completed
         ("viewer", LETTERS, "invalid-page"),
     ],
 )
-def test_a_command_needs_no_more_than_its_user_has(
-    guarded: Guarded, tmp_path: Path, user: str, command: Sequence[str], told: str
+def test_a_command_needs_only_the_rights_of_its_user(
+    guarded: Guarded, tmp_path: Path, user: str, command: Sequence[str], expected: str
 ) -> None:
     done = neardup(settings_of(guarded, user, tmp_path), command)
-    assert told in done.stdout + done.stderr
+    assert expected in done.stdout + done.stderr
     assert "Error" not in done.stderr
 
 
@@ -278,7 +278,7 @@ def test_a_command_needs_no_more_than_its_user_has(
         if f"User:{user} --operation {operation} " in grant
     ],
 )
-def test_a_command_without_one_of_them_says_what_is_missing(
+def test_a_command_without_one_right_reports_it(
     guarded: Guarded, rights: Rights, tmp_path: Path, user: str, command: Sequence[str], grant: str
 ) -> None:
     with rights.without(grant):

@@ -1,4 +1,4 @@
-"""A broker that asks for TLS and a password, and clients that have them or do not."""
+"""Tests of connections to a broker that requires TLS and a password, with and without valid credentials."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-async def test_with_the_certificate_and_the_password_records_go_through(guarded: Guarded) -> None:
+async def test_records_are_delivered_with_a_certificate_and_password(guarded: Guarded) -> None:
     async with KafkaLog(guarded.settings) as log:
         assert await log.create_topics([TopicSpec("guarded", 1)]) == {"guarded": "created"}
         await log.send([Output("guarded", 0, None, b"secret")])
@@ -29,7 +29,7 @@ async def test_with_the_certificate_and_the_password_records_go_through(guarded:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said", "logged"),
+    ("changes", "expected", "logged"),
     [
         ({"sasl_password": "mistaken"}, r"it refused the user 'admin' \(SCRAM-SHA-512\): .*check the password", True),
         ({"sasl_username": "nobody"}, r"it refused the user 'nobody' \(SCRAM-SHA-512\)", True),
@@ -38,13 +38,13 @@ async def test_with_the_certificate_and_the_password_records_go_through(guarded:
         ({"security_protocol": "SSL"}, "check .*NEARDUP_SECURITY_PROTOCOL", False),
     ],
 )
-async def test_without_them_the_error_says_what_is_wrong_and_nothing_is_tried_for_long(
-    guarded: Guarded, changes: dict[str, str], said: str, logged: bool, caplog: pytest.LogCaptureFixture
+async def test_invalid_credentials_are_a_clear_error_without_long_retries(
+    guarded: Guarded, changes: dict[str, str], expected: str, logged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     settings = replace(guarded.settings, **changes)  # type: ignore[arg-type]
     before, started = guarded.refusals(), time.monotonic()
-    with pytest.raises(BrokerUnreachable, match=said) as raised:
+    with pytest.raises(BrokerUnreachable, match=expected) as raised:
         await KafkaLog(settings).start()
     assert time.monotonic() - started < 20
     assert int(logged) <= guarded.refusals() - before <= 2

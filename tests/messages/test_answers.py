@@ -1,4 +1,4 @@
-"""Answers: round trips, how pairs are cut into messages, and what is refused."""
+"""Tests of answers: round trips, splitting into messages, and rejection of invalid ones."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_answers_come_back(partition: int, done: list[BatchId], pairs: list[tupl
 
 
 @given(st.integers(0, 1000), st.integers(1, 50))
-def test_pairs_are_cut_into_pieces_that_are_full_but_the_last(size: int, limit: int) -> None:
+def test_pairs_are_split_into_messages_and_only_the_last_is_not_full(size: int, limit: int) -> None:
     numbers = list(range(size))
     pieces = [numbers[piece] for piece in split_pairs(size, limit)]
     assert pieces
@@ -67,24 +67,24 @@ def test_answers_of_a_partition_outside_the_plan_are_corrupt(partition: Any) -> 
         {"found": np.zeros((2, 1), np.uint64)},
     ],
 )
-def test_columns_that_are_no_answers_are_corrupt(changes: dict[str, Any]) -> None:
+def test_invalid_columns_of_answers_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected partition, batches and pairs of fingerprints"):
         read_answers(answers_body(**changes), PARTITIONS)
 
 
 @pytest.mark.parametrize("batch", [None, 1, [1, 2], [1, 2, 2**63], [1, 2, 3.0]])
-def test_answers_for_what_is_no_batch_are_corrupt(batch: Any) -> None:
+def test_answers_for_an_invalid_batch_are_corrupt(batch: Any) -> None:
     with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
         read_answers(answers_body(batches=[batch]), PARTITIONS)
 
 
-def test_an_answer_that_nothing_was_found_is_short() -> None:
+def test_an_answer_without_matches_is_short() -> None:
     nothing = np.empty(0, np.uint64)
     assert len(write_answers(Answers(1, (BATCH,), nothing, nothing), "plan")) < 80
 
 
 @given(changes=st.dictionaries(st.sampled_from(["partition", "batches", "query", "found"]), anything, min_size=1))
-def test_whatever_answers_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+def test_any_body_of_answers_raises_only_corrupt(changes: dict[str, Any]) -> None:
     try:
         got = read_answers(answers_body(**changes), PARTITIONS)
     except Corrupt:

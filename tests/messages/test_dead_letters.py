@@ -56,7 +56,7 @@ def test_a_dead_letter_comes_back_as_it_was(letter: DeadLetter) -> None:
     assert decode(encode(letter)) == letter
 
 
-def test_a_rejected_record_is_kept_as_it_came_with_where_and_why() -> None:
+def test_a_dead_letter_has_the_record_its_place_and_the_reason() -> None:
     [output] = dead_letters([Rejection(record(), InvalidPage("no url"))], "featurizer", "dead")
     assert output.topic == "dead"
     assert decode(output.value) == DeadLetter(
@@ -87,12 +87,12 @@ def test_every_rejection_becomes_one_output_in_order() -> None:
     ]
 
 
-def test_nothing_rejected_is_nothing_to_send() -> None:
+def test_without_rejections_nothing_is_sent() -> None:
     assert dead_letters([], "featurizer", "dead") == []
 
 
 def test_a_header_without_a_value_can_be_read_back() -> None:
-    # Kafka has null header values, and its client hands them on.
+    # Kafka has null header values, and its client passes them on.
     [output] = dead_letters([Rejection(record(headers=(("h", None),)), InvalidPage("a"))], "featurizer", "dead")
     letter = decode(output.value)
     assert [name for name, _ in letter.headers] == ["h"]
@@ -107,10 +107,10 @@ def test_a_record_as_large_as_the_settings_allow_becomes_a_dead_letter(size: int
     assert decode(output.value).value == largest.value
 
 
-def test_an_error_that_quotes_at_length_is_cut_short() -> None:
-    """The letter would not fit its topic, and the worker would stop."""
-    quoting = Corrupt(f"expected a batch, got {[[]] * 5_000_000!r}")
-    [output] = dead_letters([Rejection(record(), quoting)], "shard", "dead")
+def test_a_long_error_text_is_truncated() -> None:
+    """The letter would otherwise not fit its topic, and the worker would stop."""
+    error = Corrupt(f"expected a batch, got {[[]] * 5_000_000!r}")
+    [output] = dead_letters([Rejection(record(), error)], "shard", "dead")
     assert output.value is not None
     assert len(output.value) < 3000
     assert decode(output.value).detail.startswith("expected a batch, got [[], [],")
@@ -153,12 +153,12 @@ def test_another_kind_of_message_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{}"])
-def test_something_else_is_refused(value: bytes | None) -> None:
+def test_a_foreign_value_is_refused(value: bytes | None) -> None:
     with pytest.raises(NotOurs):
         decode(value)
 
 
-# Whole numbers stay small here: bytes(n) allocates n bytes, see the test of numbers above.
+# Whole numbers are small here because bytes(n) allocates n bytes; larger ones are tested above.
 plain = st.none() | st.booleans() | st.integers(-5, 1000) | st.text(max_size=5) | st.binary(max_size=5)
 values = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
 names = st.sampled_from(DeadLetter.__slots__) | st.text(max_size=4) | st.binary(max_size=4)
@@ -166,7 +166,7 @@ names = st.sampled_from(DeadLetter.__slots__) | st.text(max_size=4) | st.binary(
 
 @given(changes=st.dictionaries(names, values, max_size=5), whole=st.booleans())
 @example(changes={b"x": 1}, whole=True)
-def test_whatever_the_body_is_nothing_but_wire_errors_is_raised(changes: dict[Any, Any], whole: bool) -> None:
+def test_any_body_raises_only_wire_errors(changes: dict[Any, Any], whole: bool) -> None:
     data = encode_message("dead-letter", {**(body() if whole else {}), **changes})
     with contextlib.suppress(WireError):
         decode(data)

@@ -1,4 +1,4 @@
-"""Columns of documents: round trips, concatenation, selection, splitting and validation."""
+"""Tests of columns of documents: round trips, concatenation, selection, splitting and validation."""
 
 import pickle
 from collections.abc import Iterable
@@ -24,15 +24,15 @@ def values(some: Iterable[Document]) -> list[tuple[Any, ...]]:
     return [plain(each) for each in some]
 
 
-@given(lots=st.lists(st.lists(documents, max_size=4), min_size=1, max_size=4))
-def test_concatenated_columns_hold_all_documents_in_order(lots: list[list[Document]]) -> None:
-    got = DocumentColumns.concatenate([DocumentColumns.from_documents(some) for some in lots])
-    assert values(got) == [plain(each) for some in lots for each in some]
-    assert len(got) == sum(map(len, lots))
+@given(groups=st.lists(st.lists(documents, max_size=4), min_size=1, max_size=4))
+def test_concatenated_columns_hold_all_documents_in_order(groups: list[list[Document]]) -> None:
+    got = DocumentColumns.concatenate([DocumentColumns.from_documents(some) for some in groups])
+    assert values(got) == [plain(each) for some in groups for each in some]
+    assert len(got) == sum(map(len, groups))
 
 
 @given(some=st.lists(documents, min_size=1, max_size=6), data=st.data())
-def test_selected_rows_are_those_documents_in_that_order(some: list[Document], data: st.DataObject) -> None:
+def test_selected_rows_are_the_selected_documents_in_their_order(some: list[Document], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=8))
     columns = DocumentColumns.from_documents(some)
     without_gaps = range(min(rows), max(rows) + 1)
@@ -41,7 +41,7 @@ def test_selected_rows_are_those_documents_in_that_order(some: list[Document], d
 
 
 @given(sizes=st.lists(st.integers(1, BATCH_BYTES), max_size=20))
-def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
+def test_a_message_ends_as_soon_as_it_is_full(sizes: list[int]) -> None:
     runs = [list(run) for run in split(sizes, lambda size: size)]
     assert [size for run in runs for size in run] == sizes
     for number, run in enumerate(runs):
@@ -50,16 +50,16 @@ def test_a_cut_comes_as_soon_as_a_message_is_full(sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
-def test_rows_are_cut_by_how_long_their_text_may_get(column: str) -> None:
+def test_rows_are_split_by_the_maximum_length_of_their_text(column: str) -> None:
     body = body_of([document(offset, 1) for offset in range(20)]) | {column: ["x" * 20_000] * 20}
     rows = list(range(19, -1, -2))
     runs = [list(run) for run in DocumentColumns.from_body(body, M).split(rows)]
     assert [row for run in runs for row in run] == rows
-    # 80 KB a row when a character takes four bytes: seven are more than half a megabyte.
+    # Estimated at four bytes per character, a row has 80 KB: seven rows exceed half a megabyte.
     assert [len(run) for run in runs] == [7, 3]
 
 
-def test_documents_without_a_sketch_are_read_only_where_they_may_be() -> None:
+def test_documents_without_a_sketch_are_corrupt_where_sketches_are_required() -> None:
     body = body_of([document(0, 1)])
     body |= {"sketch": body["sketch"][:0], "words": body["words"] * 0}
     assert next(iter(DocumentColumns.from_body(body, None))).sketch.size == 0
@@ -86,7 +86,7 @@ def test_lengths_of_sketches_whose_sum_wraps_around_are_corrupt() -> None:
     changes=st.dictionaries(st.sampled_from(sorted(body_of([]))), anything, min_size=1),
     mips=st.sampled_from([M, None]),
 )
-def test_whatever_the_columns_are_nothing_but_corrupt_is_raised(changes: dict[str, Any], mips: int | None) -> None:
+def test_any_columns_raise_only_corrupt(changes: dict[str, Any], mips: int | None) -> None:
     try:
         got = DocumentColumns.from_body(body_of([document(0, 1), document(1, 2)]) | changes, mips)
     except Corrupt:
@@ -96,7 +96,7 @@ def test_whatever_the_columns_are_nothing_but_corrupt_is_raised(changes: dict[st
 
 @pytest.mark.parametrize("column", ["url", "fetched_at", "note"])
 @pytest.mark.parametrize("value", ["ab", ("a", "b"), {"a": 1, "b": 2}, ["a", 5]], ids=repr)
-def test_text_columns_that_are_no_lists_of_text_are_corrupt(column: str, value: Any) -> None:
+def test_text_columns_that_are_not_lists_of_text_are_corrupt(column: str, value: Any) -> None:
     body = body_of([document(0, 1), document(1, 2)]) | {column: value}
     with pytest.raises(Corrupt, match="as a list of text"):
         DocumentColumns.from_body(body, M)

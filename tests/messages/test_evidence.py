@@ -1,4 +1,4 @@
-"""Evidence between owners: round trips, sizes, and what is refused."""
+"""Tests of evidence between owners: round trips, sizes, and rejection of invalid messages."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def test_evidence_comes_back(some: list[Evidence]) -> None:
     assert [each for body in bodies for each in read_evidence(body).evidence] == some
 
 
-def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
+def test_much_evidence_is_split_into_messages_below_the_limit_of_kafka() -> None:
     long = replace(MATCH, url="u" * 150, group_url="v" * 150)
     some = [Evidence(DocumentId(n, 0, n), n, (n, n + 1), long if n % 2 else None) for n in range(4000)]
     messages = list(write_evidence(some, "plan"))
@@ -56,7 +56,7 @@ def test_much_evidence_is_split_and_stays_below_what_kafka_takes() -> None:
 
 
 @pytest.mark.parametrize("url", LONG_URLS)
-def test_evidence_with_long_urls_stays_below_what_kafka_takes(url: str) -> None:
+def test_evidence_with_long_urls_stays_below_the_limit_of_kafka(url: str) -> None:
     long = replace(MATCH, url=url, group_url=url)
     some = [Evidence(DocumentId(n, 0, n), n, (n,), long) for n in range(150)]
     messages = list(write_evidence(some, "plan"))
@@ -68,7 +68,7 @@ NEAR: list[Any] = [[1, 2, 3], "u", 3, 2, 0.8, None, b"\x01", [1, 2, 3], "u"]
 
 
 def about(match: Any) -> dict[str, Any]:
-    """The body of a message with one row of evidence."""
+    """Return the body of a message with one row of evidence."""
     return {
         "document": np.array([[1, 2, 3]], np.int64), "fingerprint": words(4), "candidate": words(5, 6),
         "candidates": counts(2), "match": [match],
@@ -83,8 +83,8 @@ def counts(*some: int) -> NDArray[np.int64]:
     return np.array(some, np.int64)
 
 
-def near_with(place: int, value: Any) -> list[Any]:
-    """A match with one of its values replaced."""
+def match_with(place: int, value: Any) -> list[Any]:
+    """Return a match with one of its values replaced."""
     return [*NEAR[:place], value, *NEAR[place + 1 :]]
 
 
@@ -97,14 +97,14 @@ def test_the_plain_values_of_a_match_are_read() -> None:
     "match",
     [
         5, [1], [[1, 2], "u", 9], {}, [*NEAR, 0],
-        near_with(0, [1, 2]), near_with(0, "abc"), near_with(1, 5), near_with(2, 5), near_with(2, -1),
-        near_with(0, [1, 2, None]), near_with(0, [1.0, 2, 3]), near_with(0, [2**63, 2, 3]),
-        near_with(2, "near"), near_with(3, None), near_with(4, "much"), near_with(4, None), near_with(5, "x"),
-        near_with(6, 1), near_with(6, [1]), near_with(7, [1, 2, 2**63]), near_with(7, [1, 2, -(2**63) - 1]),
-        near_with(8, None),
+        match_with(0, [1, 2]), match_with(0, "abc"), match_with(1, 5), match_with(2, 5), match_with(2, -1),
+        match_with(0, [1, 2, None]), match_with(0, [1.0, 2, 3]), match_with(0, [2**63, 2, 3]),
+        match_with(2, "near"), match_with(3, None), match_with(4, "much"), match_with(4, None), match_with(5, "x"),
+        match_with(6, 1), match_with(6, [1]), match_with(7, [1, 2, 2**63]), match_with(7, [1, 2, -(2**63) - 1]),
+        match_with(8, None),
     ],
 )  # fmt: skip
-def test_values_that_are_no_match_are_corrupt(match: Any) -> None:
+def test_an_invalid_match_is_corrupt(match: Any) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_evidence(about(match))
 
@@ -124,29 +124,29 @@ def test_values_that_are_no_match_are_corrupt(match: Any) -> None:
         },
     ],
 )  # fmt: skip
-def test_columns_that_are_no_evidence_are_corrupt(changes: dict[str, Any]) -> None:
+def test_invalid_columns_of_evidence_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_evidence(about(None) | changes)
 
 
 @pytest.mark.parametrize("name", about(None))
-def test_without_a_column_there_is_no_evidence(name: str) -> None:
+def test_evidence_without_a_column_is_corrupt(name: str) -> None:
     body = about(None)
     del body[name]
     with pytest.raises(Corrupt, match="expected the columns of evidence"):
         read_evidence(body)
 
 
-match_like = st.builds(near_with, st.integers(0, 8), anything)
+match_like = st.builds(match_with, st.integers(0, 8), anything)
 
 
 @given(match=anything | match_like, name=st.none() | st.sampled_from(sorted(about(None))), column=anything)
-def test_whatever_evidence_is_nothing_but_corrupt_is_raised(match: Any, name: str | None, column: Any) -> None:
+def test_any_evidence_raises_only_corrupt(match: Any, name: str | None, column: Any) -> None:
     try:
         got = read_evidence(about(match) | ({name: column} if name else {})).evidence
     except Corrupt:
         return
-    # What passes can be sent again, and so be stored.
+    # Evidence that passes validation can be sent again, and can therefore be stored.
     again = [
         each for message in write_evidence(got, "plan") for each in read_evidence(body_of(message, "evidence")).evidence
     ]

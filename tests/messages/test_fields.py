@@ -1,4 +1,4 @@
-"""The validators: what passes comes back as it is, and nothing else passes."""
+"""Tests of the validators: valid values come back unchanged, and no other value passes."""
 
 import contextlib
 from collections.abc import Callable
@@ -31,12 +31,12 @@ NO_TEXT = [5, b"text", ["text"], True, np.zeros(2)]
 
 
 @given(batch=batches)
-def test_a_batch_is_three_numbers_of_64_bits(batch: BatchId) -> None:
+def test_a_batch_is_three_64_bit_numbers(batch: BatchId) -> None:
     assert batch_of(list(batch)) == batch
 
 
 @given(place=places)
-def test_a_document_is_three_numbers_of_64_bits(place: DocumentId) -> None:
+def test_a_document_is_three_64_bit_numbers(place: DocumentId) -> None:
     assert document_of(list(place)) == place
 
 
@@ -49,18 +49,18 @@ def test_anything_else_is_neither_a_batch_nor_a_document(value: Any) -> None:
 
 
 @given(value=word)
-def test_a_fingerprint_is_a_number_of_64_bits(value: int) -> None:
+def test_a_fingerprint_is_a_64_bit_number(value: int) -> None:
     assert word_of(value) == value
 
 
 @pytest.mark.parametrize("value", NO_WORD, ids=repr)
-def test_anything_else_is_no_fingerprint(value: Any) -> None:
+def test_anything_else_is_not_a_fingerprint(value: Any) -> None:
     with pytest.raises(Corrupt, match="expected a number of 64 bits, got "):
         word_of(value)
 
 
 @pytest.mark.parametrize("value", NO_TEXT, ids=repr)
-def test_only_text_is_text_and_nothing_may_stand_for_it_only_where_it_is_optional(value: Any) -> None:
+def test_only_text_is_text_and_only_optional_text_may_be_null(value: Any) -> None:
     assert text_of("é") == optional_text_of("é") == "é"
     assert optional_text_of(None) is None
     with pytest.raises(Corrupt, match="expected text, got None"):
@@ -76,18 +76,18 @@ def test_whole_and_other_numbers_are_numbers(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "1", b"1", [1], np.zeros(1)], ids=repr)
-def test_anything_else_is_no_number(value: Any) -> None:
+def test_anything_else_is_not_a_number(value: Any) -> None:
     with pytest.raises(Corrupt, match="expected a number, got "):
         number_of(value)
 
 
 @pytest.mark.parametrize(("value", "mask"), [(b"", 0), (b"\x05", 5), (b"\x00\x01", 256), (b"\xff" * 30, 2**240 - 1)])
-def test_a_mask_is_made_of_its_bytes(value: bytes, mask: int) -> None:
+def test_a_mask_is_read_from_its_bytes(value: bytes, mask: int) -> None:
     assert found_by_of(value) == mask
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", [1, 2], np.zeros(2, np.uint8)], ids=repr)
-def test_anything_else_is_no_mask(value: Any) -> None:
+def test_anything_else_is_not_a_mask(value: Any) -> None:
     with pytest.raises(Corrupt, match="expected bytes, got "):
         found_by_of(value)
 
@@ -104,14 +104,14 @@ def test_a_message_of_the_same_plan_passes() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_a_message_of_another_plan_is_refused_with_both(body: dict[str, Any]) -> None:
+def test_a_message_of_another_plan_is_refused_and_both_plans_are_named(body: dict[str, Any]) -> None:
     with pytest.raises(WrongPlan, match="expected a message made with plan one, got ") as raised:
         require_plan(body, "one")
     assert repr(body.get("plan")) in str(raised.value)
 
 
 @given(plan=anything)
-def test_whatever_the_plan_is_it_is_refused_unless_it_is_ours(plan: Any) -> None:
+def test_any_plan_but_ours_is_refused(plan: Any) -> None:
     with pytest.raises(WrongPlan):
         require_plan({"plan": plan}, "our plan")
 
@@ -122,6 +122,6 @@ def test_whatever_the_plan_is_it_is_refused_unless_it_is_ours(plan: Any) -> None
     ids=lambda f: f.__name__,
 )
 @given(value=anything)
-def test_whatever_comes_nothing_but_corrupt_is_raised(check: Callable[[Any], Any], value: Any) -> None:
+def test_any_value_raises_only_corrupt(check: Callable[[Any], Any], value: Any) -> None:
     with contextlib.suppress(Corrupt):
         check(value)

@@ -1,4 +1,4 @@
-"""What services write has few items, against what a reader refuses."""
+"""Tests that messages which services write have far fewer items than a reader refuses."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from tests.support.messages import decode
 
 MOST_CANDIDATES = 100_000
 PLACE = DocumentId(1, 2, 3)
-# The less a row has, the more rows are in a message.
+# The smaller a row is, the more rows fit into a message.
 LIGHT = replace(document(0, 1, url=""), sketch=np.empty(0, np.uint64))
 MATCH = Match(
     id=PLACE,
@@ -49,7 +49,7 @@ LARGEST: dict[str, Callable[[], Iterator[bytes]]] = {
 
 
 @pytest.mark.parametrize("name", LARGEST)
-def test_the_largest_message_has_less_than_half_the_items_that_are_refused(name: str) -> None:
+def test_the_largest_message_has_less_than_half_of_the_maximum_items(name: str) -> None:
     largest = max(LARGEST[name](), key=items_of)
     assert wire.MAX_ITEMS / 8 < items_of(largest) < wire.MAX_ITEMS / 2
     assert decode(largest, name)
@@ -59,7 +59,7 @@ def items_of(message: bytes) -> int:
     return announced_items(np.frombuffer(message, np.uint8)[8:])
 
 
-def test_no_more_candidates_can_be_set_than_that() -> None:
+def test_the_settings_allow_at_most_these_candidates() -> None:
     Settings(candidates=MOST_CANDIDATES)
     with pytest.raises(SettingsError):
         Settings(candidates=MOST_CANDIDATES + 1)

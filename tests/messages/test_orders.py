@@ -1,4 +1,4 @@
-"""Orders to owners: round trips, and what is refused."""
+"""Tests of orders to owners: round trips, and rejection of invalid ones."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.support.documents import (
 
 
 @pytest.mark.parametrize("order", [Forget("http://é/"), Expire(0), Expire(2**40)])
-def test_an_order_reaches_every_owner_as_it_was_given(order: Forget | Expire) -> None:
+def test_an_order_reaches_every_owner_unchanged(order: Forget | Expire) -> None:
     outputs = orders(order, "inbox", 3)
     assert [(output.topic, output.partition) for output in outputs] == [("inbox", 0), ("inbox", 1), ("inbox", 2)]
     for output in outputs:
@@ -30,7 +30,7 @@ def test_other_orders_are_corrupt(body: dict[str, Any]) -> None:
 
 
 @given(body=st.dictionaries(st.sampled_from(["forget", "expire", "drop"]), anything))
-def test_whatever_orders_are_nothing_but_corrupt_is_raised(body: dict[str, Any]) -> None:
+def test_any_order_raises_only_corrupt(body: dict[str, Any]) -> None:
     try:
         got = read_order(body)
     except Corrupt:
@@ -39,6 +39,6 @@ def test_whatever_orders_are_nothing_but_corrupt_is_raised(body: dict[str, Any])
 
 
 @given(number=int64)
-def test_a_number_is_no_url_to_forget(number: int) -> None:
+def test_a_number_is_not_a_url_to_forget(number: int) -> None:
     with pytest.raises(Corrupt):
         read_order({"forget": number})

@@ -63,7 +63,7 @@ def test_html_in_msgpack_may_be_bytes_of_any_charset() -> None:
     assert read_msgpack({"url": URL, "html": b"caf\xe9"}) == Page(URL, html=b"caf\xe9")
 
 
-def test_html_that_came_as_text_is_utf_8_whatever_it_says_of_itself() -> None:
+def test_html_as_text_is_utf_8_whatever_charset_it_declares() -> None:
     read = read_json({"url": URL, "html": "<meta charset=latin-1>é", "charset": "latin-1"})
     assert read == Page(URL, html="<meta charset=latin-1>é".encode(), charset="utf-8")
 
@@ -85,7 +85,7 @@ def test_a_raw_page_may_start_with_any_letter(first: str) -> None:
     assert read_page(record(value, URL.encode())) == Page(URL, html=value)
 
 
-def test_unknown_fields_are_passed_over() -> None:
+def test_unknown_fields_are_ignored() -> None:
     assert read_json({"url": URL, "html": "x", "status": 200, "links": ["a"]}) == Page(URL, html=b"x", charset="utf-8")
 
 
@@ -98,24 +98,24 @@ def test_null_fields_are_absent_fields() -> None:
     assert read_json({"url": URL, "html": None, "text": "x", "crawl": None}) == Page(URL, text="x")
 
 
-def test_lone_surrogates_in_json_do_not_survive() -> None:
+def test_lone_surrogates_in_json_are_replaced() -> None:
     page = read_page(record(rb'{"url": "u", "text": "a\ud800b", "crawl": "\udfff"}'))
     assert page == Page("u", text="a?b", crawl="?")
     assert read_page(record(rb'{"url": "u", "html": "a\ud800b"}')).content == b"a?b"
 
 
-# Told apart
+# Detection of the form
 
 
 @pytest.mark.parametrize("name", ["content-type", "Content-Type", "CONTENT-TYPE"])
 @pytest.mark.parametrize("value", [b"application/json", b"Application/JSON; charset=utf-8", b" application/json "])
-def test_the_header_says_json(name: str, value: bytes) -> None:
-    # Without the header, a value that starts with a blank is taken for the page itself.
+def test_a_header_declares_json(name: str, value: bytes) -> None:
+    # Without the header, a value that starts with a blank is read as the page itself.
     assert read_page(record(b' {"url": "u", "text": "x"}', b"key", ((name, value),))) == Page("u", text="x")
 
 
 @pytest.mark.parametrize("value", [b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"])
-def test_the_header_says_msgpack(value: bytes) -> None:
+def test_a_header_declares_msgpack(value: bytes) -> None:
     assert read_msgpack({"url": "u", "text": "x"}, (("content-type", value),)) == Page("u", text="x")
 
 
@@ -124,21 +124,21 @@ def test_the_header_wins_over_the_content() -> None:
         assert read_page(record(value, URL.encode(), HTML)) == Page(URL, html=value, content_type="text/html")
 
 
-def test_an_empty_header_says_nothing() -> None:
+def test_an_empty_header_is_ignored() -> None:
     assert read_json(ALL_FIELDS, (("content-type", b""),)) == WHOLE
 
 
-def test_other_headers_say_nothing() -> None:
+def test_other_headers_are_ignored() -> None:
     assert read_json(ALL_FIELDS, (("x-content-type", b"text/html"), ("trace", b"\xff"))) == WHOLE
 
 
 @pytest.mark.parametrize("count", [2, 15, 16, 70_000])
-def test_a_msgpack_map_of_any_size_is_told_by_its_first_byte(count: int) -> None:
+def test_a_msgpack_map_of_any_size_is_detected_by_its_first_byte(count: int) -> None:
     fields = {"url": "u", "text": "x"} | {f"more{number}": number for number in range(count - 2)}
     assert read_msgpack(fields) == Page("u", text="x")
 
 
-def test_a_page_is_named_by_its_place() -> None:
+def test_the_document_id_is_the_place_of_the_record() -> None:
     assert document_id(record(b"x")) == DocumentId(1_700_000_000_000, 3, 14)
 
 
@@ -175,7 +175,7 @@ def test_broken_msgpack_is_not_a_page(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(("fields", "got"), [([], "list"), ("url", "str"), (5, "int"), (None, "NoneType")])
-def test_something_else_than_an_object_is_not_a_page(fields: Any, got: str) -> None:
+def test_a_value_that_is_not_an_object_is_not_a_page(fields: Any, got: str) -> None:
     with pytest.raises(InvalidPage, match=f"expected an object with url and html or text, got a {got}"):
         read_json(fields, JSON)
     with pytest.raises(InvalidPage, match=f"expected an object with url and html or text, got a {got}"):
@@ -227,7 +227,7 @@ def test_a_url_with_control_characters_is_not_a_url(char: str) -> None:
         read_json({"url": f"http://a{char}b", "text": "x"})
 
 
-# Whatever the bytes are
+# Arbitrary bytes
 
 plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
 names = st.sampled_from(["url", "html", "text", "fetched_at", "content_type", "charset", "crawl", "other"])
@@ -253,17 +253,17 @@ page_bytes = (
 @example(value=b"{" + b"[" * 100_000, key=None, headers=[])
 @example(value=b"\x81\xa1a" * 1000 + b"\xc0", key=None, headers=[])
 @example(value=b'{"url": "u", "text": ' + b"9" * 5000 + b"}", key=None, headers=[])
-def test_whatever_the_bytes_are_nothing_but_invalid_page_is_raised(
+def test_any_record_raises_only_invalid_page(
     value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]]
 ) -> None:
     try:
         page = read_page(record(value, key, tuple(headers)))
     except InvalidPage as error:
-        str(error).encode()  # goes into a dead letter
+        str(error).encode()  # the text becomes part of a dead letter
         return
     assert page.url
     assert (page.html is None) != (page.text is None)
-    # What was read can be written: downstream nothing stumbles over it.
+    # A page that was read can be written, so it cannot break a later stage.
     assert read_page(record(write_page(page))) == page
     assert isinstance(page.content, bytes)
 

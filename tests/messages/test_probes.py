@@ -1,4 +1,4 @@
-"""Probes: round trips, and what is refused."""
+"""Tests of probes: round trips, and rejection of invalid ones."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> Non
             np.testing.assert_array_equal(came, sent)
 
 
-def test_probes_of_another_plan_are_refused_with_both_digests() -> None:
+def test_probes_of_another_plan_are_refused_and_both_digests_are_named() -> None:
     message = write_probes(Probes(BATCH, np.zeros(1, np.uint64)), "one plan")
     with pytest.raises(WrongPlan, match="expected a message made with plan another plan, got 'one plan'"):
         PROBES_TOPIC.read(message, CONTEXT)
@@ -79,7 +79,7 @@ def probes_body(**changes: Any) -> dict[str, Any]:
         {"batch": [0, 1, 2**63]},
     ],
 )
-def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None:
+def test_invalid_columns_of_probes_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_probes(decode(encode("probes", probes_body(**changes)), "probes"))
 
@@ -87,7 +87,7 @@ def test_columns_that_are_no_probes_are_corrupt(changes: dict[str, Any]) -> None
 @given(
     changes=st.dictionaries(st.sampled_from(["batch", "fingerprint", "key", "levels", "asks"]), anything, min_size=1)
 )
-def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+def test_any_probes_raise_only_corrupt(changes: dict[str, Any]) -> None:
     message = encode("probes", probes_body(**changes))
     try:
         got = read_probes(decode(message, "probes"))
@@ -97,12 +97,12 @@ def test_whatever_probes_are_nothing_but_corrupt_is_raised(changes: dict[str, An
         assert column is None or len(column) == got.fingerprints.size
 
 
-def test_another_kind_of_message_is_no_probe() -> None:
+def test_another_kind_of_message_is_not_a_probe() -> None:
     with pytest.raises(WrongKind):
         read_probes(decode(encode("answers", probes_body()), "probes"))
 
 
 @given(value=st.none() | st.binary() | utf8.map(str.encode))
-def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None) -> None:
+def test_a_foreign_value_is_a_wire_error(value: bytes | None) -> None:
     with pytest.raises(WireError):
         read_probes(decode(value, "probes"))

@@ -1,4 +1,4 @@
-"""Questions between owners: round trips, sizes, and what is refused."""
+"""Tests of questions between owners: round trips, sizes, and rejection of invalid ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def test_questions_come_back_with_their_asker(some: list[Question], asker: int) 
 
 
 @pytest.mark.parametrize("candidates", [1, 40_000])
-def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: int) -> None:
+def test_many_questions_are_split_into_messages_below_the_limit_of_kafka(candidates: int) -> None:
     one = document(0, 1)
     near = dict.fromkeys(range(candidates), found_by_table(20))
     some = [Question(replace(one, id=one.id._replace(offset=n)), near) for n in range(2000 if candidates == 1 else 3)]
@@ -70,13 +70,13 @@ def test_many_questions_are_split_and_stay_below_what_kafka_takes(candidates: in
         {"sketch": np.zeros(0, np.uint64), "words": np.zeros(1, np.int64)},
     ],
 )
-def test_columns_that_are_no_questions_are_corrupt(changes: dict[str, Any]) -> None:
+def test_invalid_columns_of_questions_are_corrupt(changes: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_questions(questions_body(**changes), OWNERS, M)
 
 
 @pytest.mark.parametrize("asker", [-1, OWNERS, 2**63, 0.0, float("inf"), None, "one", [0], np.zeros(2, np.int64)])
-def test_questions_of_nobody_who_owns_are_corrupt(asker: Any) -> None:
+def test_questions_of_an_owner_outside_the_plan_are_corrupt(asker: Any) -> None:
     with pytest.raises(Corrupt, match=f"expected an owner below {OWNERS}, got "):
         read_questions(questions_body(asker=asker), OWNERS, M)
 
@@ -100,11 +100,11 @@ def questions_body(**changes: Any) -> dict[str, Any]:
         min_size=1,
     )
 )
-def test_whatever_questions_are_nothing_but_corrupt_is_raised(changes: dict[str, Any]) -> None:
+def test_any_questions_raise_only_corrupt(changes: dict[str, Any]) -> None:
     try:
         got = read_questions(questions_body(**changes), OWNERS, M)
     except Corrupt:
         return
-    # What passes can be sent again.
+    # Questions that pass validation can be sent again.
     [again] = write_questions(got.questions, got.asker, "plan")
     assert read_questions(body_of(again, "questions"), OWNERS, M).asker == got.asker

@@ -1,4 +1,4 @@
-"""Every reader of a message: whatever well-formed body comes, nothing but a WireError or WrongPlan is raised."""
+"""Tests that every reader of a message raises only WireError or WrongPlan for any well-formed body."""
 
 import contextlib
 from array import array
@@ -46,7 +46,7 @@ CONTEXT = MessageContext(plan=PLAN, generation=1, partitions=PARTITIONS, owners=
 
 
 def inbox(value: bytes) -> None:
-    """Read a message as an owner reads its inbox."""
+    """Read a message with the registry of an owner's inbox."""
     with contextlib.suppress(Retired):
         message = INBOX.read(value, CONTEXT)
         if isinstance(message, SeedEntries):
@@ -54,7 +54,7 @@ def inbox(value: bytes) -> None:
 
 
 def probes(value: bytes) -> None:
-    """Read a message as a shard reads its partition."""
+    """Read a message with the registry of a shard partition."""
     with contextlib.suppress(Retired):
         PROBES_TOPIC.read(value, CONTEXT)
 
@@ -108,7 +108,7 @@ nested = st.recursive(
 )
 
 
-def test_every_kind_has_a_reader_that_reads_what_is_written() -> None:
+def test_every_kind_that_is_written_has_a_reader() -> None:
     assert READERS.keys() == GOOD.keys() == SCHEMAS.keys()
     for kind, read in READERS.items():
         good = GOOD[kind]
@@ -118,7 +118,7 @@ def test_every_kind_has_a_reader_that_reads_what_is_written() -> None:
 
 @pytest.mark.parametrize("kind", READERS)
 @given(data=st.data())
-def test_whatever_a_body_is_nothing_but_wire_errors_and_wrong_plans_are_raised(kind: str, data: st.DataObject) -> None:
+def test_any_body_raises_only_wire_errors_and_wrong_plan(kind: str, data: st.DataObject) -> None:
     body = decode(GOOD[kind], kind)
     names = st.sampled_from(sorted(body))
     for name in data.draw(st.sets(names, min_size=1, max_size=3)):

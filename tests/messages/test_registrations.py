@@ -1,4 +1,4 @@
-"""Registrations and skipped pages: what comes back, how messages are cut, what is refused."""
+"""Tests of registrations and skipped pages: round trips, splitting into messages, and rejection of invalid ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ skipped_pages = st.builds(SkippedPage, id=places, url=utf8, fetched_at=st.none()
 
 
 def body(**changes: Any) -> dict[str, Any]:
-    """A message of two documents, some columns replaced."""
+    """Return the body of a message with two documents and some columns replaced."""
     [message] = registrations_of([document(0, 1), document(1, 2, note="cut")], batch=BATCH, expected=[0, 3])
     return body_of(message, "registrations") | changes
 
@@ -60,7 +60,7 @@ def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
     expected=st.lists(st.integers(0, PARTITIONS - 1), min_size=1, max_size=5),
     some=st.lists(documents, max_size=10),
 )
-def test_documents_come_back_in_order_with_who_will_answer(
+def test_documents_come_back_in_order_with_the_shards_that_will_answer(
     batch: BatchId, expected: list[int], some: list[Document]
 ) -> None:
     messages = registrations_of(some, batch=batch, expected=expected)
@@ -90,12 +90,12 @@ def test_many_documents_are_split_into_messages_of_about_512_kb(length: int) -> 
     assert {(each.batch, each.expected) for each in got} == {(BATCH, (1, 2))}
     assert max(map(len, messages)) <= BATCH_BYTES + bytes_each + 1024
     for message in messages[:-1]:
-        # The count of bytes a document is an estimate from above: a character may take four bytes.
+        # The estimate of bytes per document is an upper bound: a character may take four bytes.
         assert len(message) > BATCH_BYTES / 5
 
 
 @pytest.mark.parametrize("text", ["é" * 8000, "日" * 8000, "😀" * 8000])
-def test_text_beyond_ascii_does_not_make_messages_larger_than_kafka_takes(text: str) -> None:
+def test_messages_with_text_beyond_ascii_stay_below_the_limit_of_kafka(text: str) -> None:
     one = document(0, 1, url=text, note=text)
     some = [replace(one, fetched_at=text[:1000], id=one.id._replace(offset=offset)) for offset in range(60)]
     messages = registrations_of(some, expected=range(PARTITIONS))
@@ -112,7 +112,7 @@ def test_skipped_pages_come_back(some: list[SkippedPage]) -> None:
 
 
 @pytest.mark.parametrize("url", LONG_URLS)
-def test_skipped_pages_with_long_urls_stay_below_what_kafka_takes(url: str) -> None:
+def test_skipped_pages_with_long_urls_stay_below_the_limit_of_kafka(url: str) -> None:
     some = [SkippedPage(DocumentId(n, 0, n), url, None, "too short") for n in range(200)]
     messages = list(write_skipped(some))
     assert max(map(len, messages)) <= BATCH_BYTES + len(url.encode()) + 1024 < KAFKA_MESSAGE_BYTES
@@ -127,18 +127,18 @@ def test_skipped_pages_with_long_urls_stay_below_what_kafka_takes(url: str) -> N
         [[1, "2", 3, "u", None, "r"]], [[1, 2, 3.0, "u", None, "r"]],
     ],
 )  # fmt: skip
-def test_rows_that_are_no_skipped_pages_are_corrupt(pages: Any) -> None:
+def test_invalid_rows_of_skipped_pages_are_corrupt(pages: Any) -> None:
     with pytest.raises(Corrupt, match="expected"):
         read_skipped({"pages": pages})
 
 
-def test_no_rows_at_all_are_no_skipped_pages() -> None:
+def test_a_message_without_skipped_pages_is_corrupt() -> None:
     with pytest.raises(Corrupt, match="expected skipped pages"):
         read_skipped({})
 
 
 @given(pages=anything | st.lists(st.lists(anything, min_size=6, max_size=6), max_size=3))
-def test_whatever_skipped_pages_are_nothing_but_corrupt_is_raised(pages: Any) -> None:
+def test_any_skipped_pages_raise_only_corrupt(pages: Any) -> None:
     try:
         got = read_skipped({"pages": pages}).pages
     except Corrupt:
@@ -146,11 +146,11 @@ def test_whatever_skipped_pages_are_nothing_but_corrupt_is_raised(pages: Any) ->
     assert [each for message in write_skipped(got) for each in read_skipped(body_of(message, "skipped")).pages] == got
 
 
-# What cannot be read
+# Unreadable messages
 
 
 @pytest.mark.parametrize("batch", [None, [1, 2], [0, 1, 2**63], [0, 1.0, 2]])
-def test_another_batch_is_corrupt(batch: Any) -> None:
+def test_an_invalid_batch_is_corrupt(batch: Any) -> None:
     with pytest.raises(Corrupt, match="expected a batch as partition, first and last offset"):
         read(body(batch=batch))
 
@@ -161,7 +161,7 @@ def test_expected_partitions_of_another_type_are_corrupt(value: Any) -> None:
         read(body(expected=value))
 
 
-def test_registrations_that_no_shard_will_answer_for_are_corrupt() -> None:
+def test_registrations_without_an_expected_shard_are_corrupt() -> None:
     with pytest.raises(Corrupt, match="expected some shard partitions as int64"):
         read(body(expected=np.empty(0, np.int64)))
 
@@ -217,7 +217,7 @@ def test_a_column_of_another_type_is_corrupt(column: str, value: Any) -> None:
         read(body(**{column: value}))
 
 
-def test_sketches_of_another_length_than_said_are_corrupt() -> None:
+def test_sketches_that_contradict_their_lengths_are_corrupt() -> None:
     words = body()["words"]
     with pytest.raises(Corrupt, match=rf"expected sketches of {words.sum() + 1} words, got {words.sum()}"):
         read(body(words=words + np.array([1, 0])))
@@ -234,24 +234,24 @@ MIPS = [0] * (M // 8)
 NO_SKETCHES = {
     "empty": [],
     "no values": [HEADER],
-    "a word less": [HEADER, *MIPS[1:]],
-    "a word more": [HEADER, *MIPS, 7],
+    "one word too few": [HEADER, *MIPS[1:]],
+    "one word too many": [HEADER, *MIPS, 7],
     "no sample": [HEADER | 1 << 32, *MIPS],
     "all bits": [2**64 - 1],
-    "of no values": [0],
-    "of one value": [1 << 8, 5],
-    "of one value more": [M + 1 << 8, *MIPS, 0],
+    "a header without values": [0],
+    "one value": [1 << 8, 5],
+    "one value too many": [M + 1 << 8, *MIPS, 0],
 }
 
 
 def sketched(*sketches: list[int]) -> dict[str, Any]:
-    """A message of two documents with these sketches."""
+    """Return the body of a message with two documents that have these sketches."""
     words = np.array([len(each) for each in sketches], np.int64)
     return body(sketch=np.array([word for each in sketches for word in each], np.uint64), words=words)
 
 
 @pytest.mark.parametrize("sketch", NO_SKETCHES.values(), ids=NO_SKETCHES.keys())
-def test_a_sketch_that_is_not_as_long_as_it_says_or_must_be_is_corrupt(sketch: list[int]) -> None:
+def test_a_sketch_of_a_wrong_length_is_corrupt(sketch: list[int]) -> None:
     good = [HEADER, *MIPS]
     assert len(read(sketched(good, good)).documents) == 2
     for two in ((sketch, good), (good, sketch)):
@@ -261,11 +261,11 @@ def test_a_sketch_that_is_not_as_long_as_it_says_or_must_be_is_corrupt(sketch: l
 
 @given(changes=st.dictionaries(st.sampled_from(FUZZED), anything, max_size=4))
 @example(changes={"url": "ab", "fetched_at": "cd"})
-def test_whatever_the_columns_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
+def test_any_columns_raise_only_wire_errors(changes: dict[str, Any]) -> None:
     try:
         got = read(body(**changes))
     except WireError:
         return
-    # What passes can be sent again, and so be stored.
+    # Documents that pass validation can be sent again, and can therefore be stored.
     again = registrations_of(got.documents, batch=got.batch, expected=got.expected)
     assert values(read_all(again)) == values([got])

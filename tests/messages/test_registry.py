@@ -1,4 +1,4 @@
-"""Registries: the kinds that a topic carries, and which of them depend on the plan."""
+"""Tests of registries: the kinds that a topic carries, and the kinds that depend on the plan."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def test_a_message_is_read_by_the_reader_of_its_kind(kind: str) -> None:
     assert REGISTRY.read(encode(kind, {"plan": "ours", "a": 7}), CONTEXT) == (kind, 7, "ours")
 
 
-def test_only_a_kind_that_depends_on_the_plan_is_refused_from_another_plan() -> None:
+def test_only_kinds_that_depend_on_the_plan_are_refused_from_another_plan() -> None:
     with pytest.raises(WrongPlan, match="expected a message made with plan ours, got 'theirs'"):
         REGISTRY.read(encode("answers", {"plan": "theirs", "a": 7}), CONTEXT)
     assert REGISTRY.read(encode("control", {"plan": "theirs", "a": 7}), CONTEXT) == ("control", 7, "ours")
 
 
-def test_a_kind_that_is_not_registered_is_refused_with_those_that_are() -> None:
+def test_an_unregistered_kind_is_refused_and_the_registered_ones_are_named() -> None:
     with pytest.raises(WrongKind, match="expected a 'answers' or 'control' message, got b'probes'"):
         REGISTRY.read(encode("probes", {"plan": "ours"}), CONTEXT)

@@ -1,4 +1,4 @@
-"""Seeds: what is read back, and what is refused."""
+"""Tests of seeds: round trips, and rejection of invalid ones."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def test_keys_come_back(keys: np.ndarray[Any, np.dtype[np.uint64]] | None) -> No
 @pytest.mark.parametrize(
     "change", [{"timestamp": -1}, {"timestamp": "7"}, {"fingerprint": [1]}, {"key": WORDS[:1]}, {"key": b"12345678"}]
 )
-def test_keys_that_are_none_are_refused(change: dict[str, Any]) -> None:
+def test_invalid_keys_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(Corrupt):
         read_seed_keys({"plan": PLAN, "timestamp": 7, "fingerprint": WORDS} | change)
 
@@ -84,7 +84,7 @@ def test_entries_of_another_layout_are_refused() -> None:
         Entry(b"J" + bytes(24), msgpack.packb([[], []])),
     ],
 )
-def test_an_entry_that_no_directory_has_is_refused(entry: Entry) -> None:
+def test_an_invalid_entry_is_refused(entry: Entry) -> None:
     with pytest.raises(Corrupt):
         check_seed(SeedEntries(2, [entry]), 128)
 
@@ -95,12 +95,12 @@ def test_the_end_of_a_log_stops_its_reader() -> None:
 
 
 @pytest.mark.parametrize("generation", ["next", None, -1, 2**63, 2, 4, np.arange(3)])
-def test_an_end_after_which_another_generation_would_come_stops_nobody(generation: object) -> None:
+def test_an_end_with_another_next_generation_is_refused(generation: object) -> None:
     with pytest.raises(Corrupt, match="expected generation 3 as the next one"):
         stop_at_retired({"generation": generation}, 2)
 
 
-def test_seeds_for_the_other_kind_of_table_go_to_dead_letters(tmp_path: Path) -> None:
+def test_seeds_for_another_kind_of_table_go_to_dead_letters(tmp_path: Path) -> None:
     settings = Settings(tables=4, bands="3x4")
     plan = plan_of(settings)
     for partition, keys in ((0, WORDS), (4, None)):

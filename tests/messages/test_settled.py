@@ -1,4 +1,4 @@
-"""Settled documents for the offline pass: round trips, sizes, and what is refused."""
+"""Tests of settled documents for the offline pass: round trips, sizes, and rejection of invalid ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def same_tokens(match: Match | None) -> bool:
 
 
 @given(st.lists(st.tuples(documents, st.none() | matches), max_size=5))
-def test_settled_documents_come_back_and_copies_without_their_sketch(some: list[tuple[Document, Match | None]]) -> None:
+def test_settled_documents_come_back_but_copies_have_no_sketch(some: list[tuple[Document, Match | None]]) -> None:
     messages = list(write_documents([Settled(*each) for each in some], "nd1"))
     got = [each for message in messages for each in read_documents(message)]
     assert [match for _, match in got] == [match for _, match in some]
@@ -55,7 +55,7 @@ def test_settled_documents_come_back_and_copies_without_their_sketch(some: list[
         assert plain(came) == plain(expected)
 
 
-def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
+def test_many_settled_documents_are_split_into_messages_below_the_limit_of_kafka() -> None:
     some = [Settled(document(offset, 1), MATCH) for offset in range(2000)]
     messages = list(write_documents(some, "nd1"))
     assert len(messages) > 1
@@ -64,7 +64,7 @@ def test_many_settled_documents_stay_below_what_kafka_takes() -> None:
 
 
 @pytest.mark.parametrize("url", LONG_URLS)
-def test_settled_documents_with_long_urls_stay_below_what_kafka_takes(url: str) -> None:
+def test_settled_documents_with_long_urls_stay_below_the_limit_of_kafka(url: str) -> None:
     match = replace(MATCH, url=url, group_url=url)
     one = document(0, 1, url=url)
     some = [Settled(replace(one, id=one.id._replace(offset=offset)), match) for offset in range(100)]
@@ -87,7 +87,7 @@ def test_settled_documents_with_another_number_of_checksums_are_corrupt(rows: in
         st.sampled_from(["match", "url", "sketch", "fingerprint", "checksums", "id", "words"]), anything, min_size=1
     )
 )
-def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(changes: dict[str, Any]) -> None:
+def test_any_settled_documents_raise_only_wire_errors(changes: dict[str, Any]) -> None:
     [message] = write_documents([Settled(document(0, 1), None)], "nd1")
     try:
         got = read_documents(encode("documents", body_of(message, "documents") | changes))
@@ -97,6 +97,6 @@ def test_whatever_settled_documents_are_nothing_but_wire_errors_is_raised(change
 
 
 @given(value=st.none() | st.binary() | utf8.map(str.encode))
-def test_what_is_no_message_of_ours_is_a_wire_error(value: bytes | None) -> None:
+def test_a_foreign_value_is_a_wire_error(value: bytes | None) -> None:
     with pytest.raises(WireError):
         read_documents(value)

@@ -51,7 +51,7 @@ DUPLICATE = Verdict(
 
 
 def raw(verdict: Verdict, form: str) -> dict[str, Any]:
-    """The fields as another program would see them."""
+    """Return the fields as another program reads them."""
     value = write_verdict(verdict, form)
     seen: dict[str, Any] = json.loads(value) if form == "json" else msgpack.unpackb(value)
     return seen
@@ -62,7 +62,7 @@ def raw(verdict: Verdict, form: str) -> dict[str, Any]:
 def test_a_verdict_comes_back_as_it_was(form: str, verdict: Verdict) -> None:
     got = read_verdict(write_verdict(verdict, form))
     assert got == verdict
-    # Equality of a StrEnum with a str must not hide a field that came back as a plain str.
+    # StrEnum members equal plain strings, so compare the types too.
     assert isinstance(got.verdict, Kind)
     assert got.relation is None or isinstance(got.relation, Relation)
     assert isinstance(got.found_by, tuple)
@@ -74,7 +74,7 @@ def test_the_keys_are_the_fields_of_a_verdict(form: str, verdict: Verdict) -> No
     assert list(raw(verdict, form)) == [each.name for each in fields(Verdict)]
 
 
-def test_the_typed_fields_are_those_of_a_verdict_in_order() -> None:
+def test_the_typed_fields_are_the_fields_of_a_verdict_in_order() -> None:
     names = [each.name for each in fields(Verdict)]
     assert list(VerdictFields.__annotations__) == names
     first = names.index("duplicate_of")
@@ -82,7 +82,7 @@ def test_the_typed_fields_are_those_of_a_verdict_in_order() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_another_program_sees_plain_values(form: str) -> None:
+def test_another_program_reads_plain_values(form: str) -> None:
     reference = {"url": "https://example.org/", "document": "0:0"}
     assert raw(DUPLICATE, form) == {
         "url": "https://example.org/é", "document": "0:1", "fetched_at": None, "verdict": "duplicate", "revision": 1,
@@ -101,14 +101,14 @@ def test_json_is_one_compact_line_of_utf8() -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"{", b"{}", b"\x80", b"\xc1", b"words", b"\x90", json.dumps({"verdict": "unique"}).encode()]
 )
-def test_something_else_is_not_a_verdict(value: bytes) -> None:
+def test_a_foreign_value_is_not_a_verdict(value: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         read_verdict(value)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("name", "value"), [("verdict", "maybe"), ("relation", "cousin"), ("extra", 1)])
-def test_a_word_that_is_not_ours_is_not_a_verdict(form: str, name: str, value: Any) -> None:
+def test_an_unknown_word_is_not_a_verdict(form: str, name: str, value: Any) -> None:
     altered = raw(DUPLICATE, form) | {name: value}
     with pytest.raises((ValueError, TypeError)):
         read_verdict(json.dumps(altered).encode() if form == "json" else msgpack.packb(altered))

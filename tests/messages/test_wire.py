@@ -26,7 +26,7 @@ tables = dtypes.flatmap(lambda dtype: hnp.arrays(dtype, st.tuples(st.integers(0,
 
 
 def framed(payload: bytes, *, frame: int = wire.FRAME) -> bytes:
-    """A payload with a header that fits, so that only the payload can be at fault."""
+    """Return a payload with a valid header, so that only the payload can cause an error."""
     return wire.MAGIC + bytes([frame, 0]) + zlib.crc32(payload).to_bytes(4, "little") + payload
 
 
@@ -62,7 +62,7 @@ def test_an_array_comes_back_with_its_dtype_shape_and_bits(array: NDArray[Any]) 
 
 @pytest.mark.parametrize("code", DTYPES)
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (0,), (0, 3)])
-def test_every_dtype_travels_in_one_and_two_dimensions(code: str, shape: tuple[int, ...]) -> None:
+def test_every_dtype_can_be_sent_in_one_and_two_dimensions(code: str, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape), dtype=code).reshape(shape)
     got = decode(encode(KIND, {"column": array}), KIND)["column"]
     np.testing.assert_array_equal(got, array)
@@ -82,11 +82,11 @@ def test_plain_values_come_back_as_they_were(body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["answers", "evidence"])
-def test_a_topic_of_several_kinds_says_which_one_came(kind: str) -> None:
+def test_a_reader_of_several_kinds_returns_the_kind(kind: str) -> None:
     assert wire.decode_any(encode(kind, {"a": 1}), TWO_KINDS) == (kind, {"a": 1})
 
 
-def test_a_kind_that_a_topic_does_not_carry_is_refused_with_those_it_does() -> None:
+def test_an_unexpected_kind_is_refused_and_the_expected_ones_are_named() -> None:
     with pytest.raises(WrongKind, match="expected a 'answers' or 'evidence' message, got b'probes'"):
         wire.decode_any(encode("probes", {}), TWO_KINDS)
 
@@ -117,7 +117,7 @@ def test_decoded_arrays_are_views_and_start_aligned(array: NDArray[Any], key: st
 
 
 @given(array=tables, step=st.integers(1, 3))
-def test_views_that_are_not_contiguous_are_sent_by_value(array: NDArray[Any], step: int) -> None:
+def test_views_that_are_not_contiguous_are_copied(array: NDArray[Any], step: int) -> None:
     for view in (array.T if array.shape[0] else array, array[::-1], array[::step], array[:, 0]):
         got = decode(encode(KIND, {"column": view}), KIND)["column"]
         assert got.shape == view.shape
@@ -132,7 +132,7 @@ def test_a_big_endian_array_comes_back_little_endian_with_equal_values(code: str
     np.testing.assert_array_equal(got, array)
 
 
-# What cannot be sent
+# Bodies that cannot be sent
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (3, 0)])
@@ -171,7 +171,7 @@ def test_an_oversized_array_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> N
         encode(KIND, {"column": np.zeros(9)})
 
 
-# What cannot be read
+# Messages that cannot be read
 
 
 @pytest.mark.parametrize("data", [None, b"", b"nd", b"nd\x01\x00\x00\x00\x00", b"<html></html>", b"{}" * 10])
@@ -254,16 +254,16 @@ def test_the_items_of_all_lists_and_maps_are_counted_together() -> None:
     ],
     ids=["one list", "lists of lists", "lists of maps", "maps"],
 )
-def test_a_message_that_swells_is_refused_before_anything_is_made_of_it(swollen: list[Any]) -> None:
+def test_a_message_that_would_expand_is_refused_before_it_is_decoded(swollen: list[Any]) -> None:
     data = encode(KIND, {"column": swollen})
-    assert_refused_at_once(data)
+    assert_refused_immediately(data)
 
 
-def test_lists_that_say_more_than_there_is_are_refused_before_there_is_room_for_it() -> None:
-    assert_refused_at_once(framed(b"\xdd\x00\x01\xff\xff" * 900))
+def test_lists_that_announce_too_many_items_are_refused_before_allocation() -> None:
+    assert_refused_immediately(framed(b"\xdd\x00\x01\xff\xff" * 900))
 
 
-def assert_refused_at_once(data: bytes) -> None:
+def assert_refused_immediately(data: bytes) -> None:
     decode(encode(KIND, {}), KIND)  # loads the kernel
     tracemalloc.start()
     try:
@@ -324,7 +324,7 @@ def test_a_deeply_nested_payload_is_corrupt(opening: bytes, depth: int) -> None:
         decode(framed(opening * depth + b"\xc0"), KIND)
 
 
-# Whatever the bytes are, nothing but a WireError
+# Arbitrary bytes raise only WireError
 
 plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
 extensions = st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=40))
@@ -336,7 +336,7 @@ anything = st.recursive(
 
 @st.composite
 def mutated(draw: st.DrawFn, original: bytes) -> bytes:
-    """Bytes changed, cut out, cut off and put in."""
+    """Generate the bytes with some of them changed, removed, truncated or inserted."""
     data = bytearray(original)
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(0, max(len(data) - 1, 0)))
@@ -353,7 +353,7 @@ def mutated(draw: st.DrawFn, original: bytes) -> bytes:
 
 
 @given(data=st.none() | st.binary(max_size=200))
-def test_random_bytes_raise_nothing_but_wire_errors(data: bytes | None) -> None:
+def test_random_bytes_raise_only_wire_errors(data: bytes | None) -> None:
     with pytest.raises(WireError):
         decode(data, KIND)
 
@@ -363,27 +363,27 @@ def test_random_bytes_raise_nothing_but_wire_errors(data: bytes | None) -> None:
 @example(payload=b"\xc7\x03\xff\x00\x00\x00")
 @example(payload=b"\xdd\xff\xff\xff\xff")
 @example(payload=b"\xc9\xff\xff\xff\xff\x01")
-def test_random_payloads_raise_nothing_but_wire_errors(payload: bytes) -> None:
+def test_random_payloads_raise_only_wire_errors(payload: bytes) -> None:
     only_wire_errors(framed(payload))
 
 
 @given(data=mutated(sample()))
-def test_mutated_messages_raise_nothing_but_wire_errors(data: bytes) -> None:
+def test_mutated_messages_raise_only_wire_errors(data: bytes) -> None:
     only_wire_errors(data)
 
 
 @given(payload=mutated(sample()[HEADER_BYTES:]))
-def test_mutated_payloads_with_a_fitting_checksum_raise_nothing_but_wire_errors(payload: bytes) -> None:
+def test_mutated_payloads_with_a_valid_checksum_raise_only_wire_errors(payload: bytes) -> None:
     only_wire_errors(framed(payload))
 
 
 @given(envelope=anything)
-def test_any_msgpack_with_a_fitting_checksum_raises_nothing_but_wire_errors(envelope: Any) -> None:
+def test_any_msgpack_with_a_valid_checksum_raises_only_wire_errors(envelope: Any) -> None:
     only_wire_errors(packed(envelope))
 
 
 @given(body=st.dictionaries(keys, anything, max_size=4))
-def test_any_body_with_a_fitting_checksum_raises_nothing_but_wire_errors(body: Any) -> None:
+def test_any_body_with_a_valid_checksum_raises_only_wire_errors(body: Any) -> None:
     only_wire_errors(packed([KIND, VERSIONS[KIND], body]))
 
 
@@ -393,5 +393,5 @@ def test_any_body_with_a_fitting_checksum_raises_nothing_but_wire_errors(body: A
     columns=st.integers(0, 2**32 - 1) | st.integers(0, 4),
     elements=st.binary(max_size=64),
 )
-def test_any_array_header_raises_nothing_but_wire_errors(dtype: int, ndim: int, columns: int, elements: bytes) -> None:
+def test_any_array_header_raises_only_wire_errors(dtype: int, ndim: int, columns: int, elements: bytes) -> None:
     only_wire_errors(array_extension(dtype, ndim, columns, elements))

@@ -1,4 +1,4 @@
-"""The host that loses most of its pages, among more hosts than are kept."""
+"""Tests of the detection of the host that loses most of its pages, among more hosts than are kept."""
 
 import logging
 import random
@@ -33,7 +33,7 @@ def watch(**options: int) -> HostWatch:
     return HostWatch(5, **({"least_pages": 20} | options))
 
 
-def test_the_worst_is_the_one_with_the_highest_share_and_pages_enough() -> None:
+def test_the_worst_host_has_the_highest_share_and_enough_pages() -> None:
     watched = watch()
     watched.take(batch([*pages("a", 100, 10), *pages("b", 40, 30), *pages("few", 19, 19)]))
     assert watched.worst() == ("b", 0.75)
@@ -42,20 +42,20 @@ def test_the_worst_is_the_one_with_the_highest_share_and_pages_enough() -> None:
     assert REGISTRY.get_sample_value("neardup_host_duplicate_ratio", {"partition": "5"}) is None
 
 
-def test_while_no_host_has_pages_enough_there_is_none() -> None:
+def test_no_host_is_reported_before_it_has_enough_pages() -> None:
     watched = watch()
     watched.take(batch(pages("few", 19, 19)))
     assert watched.worst() == ("", 0.0)
 
 
-def test_a_recrawl_is_no_loss() -> None:
+def test_a_recrawled_page_is_not_a_loss() -> None:
     watched = watch()
     again = [(url, replace(MATCH, url=url)) for url, _ in pages("a", 50, 0)]
     watched.take(batch([*again, *pages("a", 25, 5)]))
     assert watched.worst() == ("a", 0.2)
 
 
-def test_a_host_that_matters_is_kept_among_many_that_do_not() -> None:
+def test_a_large_host_is_kept_among_many_small_ones() -> None:
     draw = random.Random(1)
     watched = watch(hosts=50)
     rest = [page for number in range(3000) for page in pages(f"small{number}", 1, 0)]
@@ -69,7 +69,7 @@ def test_a_host_that_matters_is_kept_among_many_that_do_not() -> None:
     assert share > 0.95
 
 
-def test_what_was_long_ago_counts_less_and_less() -> None:
+def test_old_pages_lose_weight() -> None:
     watched = watch(window=200)
     watched.take(batch(pages("a", 200, 200)))
     assert watched.worst() == ("a", 1.0)

@@ -1,4 +1,4 @@
-"""Recall and its interval, as metrics."""
+"""Tests of recall and its confidence interval, as metrics."""
 
 import numpy as np
 import pytest
@@ -11,23 +11,23 @@ def value(name: str, **labels: str) -> float | None:
     return REGISTRY.get_sample_value(f"neardup_recall_{name}", labels)
 
 
-# Of a table in print: Newcombe 1998, "Two-sided confidence intervals for the single proportion", method 3.
+# From a published table: Newcombe 1998, "Two-sided confidence intervals for the single proportion", method 3.
 @pytest.mark.parametrize(
     ("found", "total", "low", "high"),
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
-def test_the_interval_is_wilsons(found: int, total: int, low: float, high: float) -> None:
+def test_the_interval_is_the_wilson_interval(found: int, total: int, low: float, high: float) -> None:
     interval = wilson(found, total)
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
     assert interval.estimate == found / total
 
 
-def test_with_nothing_to_go_by_anything_may_be() -> None:
+def test_without_checks_the_interval_is_everything() -> None:
     assert wilson(0, 0) == (0.0, 0.0, 1.0)
     assert wilson(7, 7).high == 1.0
 
 
-def test_the_interval_holds_the_truth_19_times_of_20() -> None:
+def test_the_interval_contains_the_true_share_19_times_out_of_20() -> None:
     rng = np.random.default_rng(3)
     for truth in (0.5, 0.9, 0.97):
         held = [
@@ -37,7 +37,7 @@ def test_the_interval_holds_the_truth_19_times_of_20() -> None:
         assert 0.92 < np.mean(held) < 0.985
 
 
-def test_gauges_speak_of_the_last_checks_and_counters_of_all() -> None:
+def test_gauges_cover_the_last_checks_and_counters_cover_all() -> None:
     recall = Recall("shadow", 77, last=4)
     counted = value("checks_total", source="shadow", result="missed") or 0
     assert value("ratio", source="shadow", partition="77") is None

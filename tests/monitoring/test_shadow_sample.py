@@ -1,4 +1,4 @@
-"""The shadow against every pair compared by the rule, and what it costs."""
+"""Tests of the shadow sample against a comparison of all pairs, and of its cost."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ MATCH = match(document(1, 1), document(0, 1), Thresholds())
 
 
 class Checks(Recall):
-    """Remembers what it was told."""
+    """A recall that records its checks."""
 
     def __init__(self) -> None:
         super().__init__("shadow", 0)
@@ -29,14 +29,14 @@ class Checks(Recall):
 
 
 def batches(documents: Sequence[Document], matches: Sequence[Match | None], size: int) -> list[Batch]:
-    """Messages of so many documents."""
+    """Split the documents into messages of `size` documents."""
     settled = [Settled(*pair) for pair in zip(documents, matches, strict=True)]
     values = [next(write_documents(settled[start : start + size], "v")) for start in range(0, len(settled), size)]
     return [read_batch(value) for value in values]
 
 
 def crawl(count: int = 120) -> list[Document]:
-    """Documents of a few families, out of order, some alike and some inside others."""
+    """Return documents of a few families in random order, some similar to and some contained in others."""
     rng = np.random.default_rng(5)
     made = []
     for offset in rng.permutation(count).tolist():
@@ -56,13 +56,13 @@ def shadowed(some: Sequence[Batch], *, share: float = 1.0, documents: int = 10_0
 
 
 @pytest.mark.parametrize("size", [1, 7, 120])
-def test_every_document_that_duplicates_a_recent_one_is_checked_and_no_other(size: int) -> None:
+def test_exactly_the_documents_that_duplicate_a_recent_one_are_checked(size: int) -> None:
     documents = crawl()
-    # The stream has found every second one.
+    # The stream has found every second duplicate.
     matches = [MATCH if each.id.offset % 2 else None for each in documents]
     expected = []
     for number, each in enumerate(documents):
-        # In a message of its own or with those that follow: a shadow sees all of a message at once.
+        # Alone in a message or together with later documents: the shadow reads all documents of a message first.
         seen = documents[: (number // size + 1) * size]
         if any(match(each, other, Thresholds()) for other in seen if other.id < each.id):
             expected.append(each.id.offset % 2 == 1)
@@ -70,12 +70,12 @@ def test_every_document_that_duplicates_a_recent_one_is_checked_and_no_other(siz
     assert shadowed(batches(documents, matches, size)) == expected
 
 
-def test_a_document_that_came_again_is_no_duplicate_of_itself() -> None:
+def test_a_redelivered_document_is_not_a_duplicate_of_itself() -> None:
     [batch] = batches([document(1, 1)], [None], 1)
     assert shadowed([batch, batch]) == []
 
 
-def test_mere_copies_have_no_part_in_it() -> None:
+def test_exact_copies_are_not_checked() -> None:
     first, copy = document(1, 1, tokens="t"), document(2, 1, tokens="t")
     found = match(copy, first, Thresholds())
     assert shadowed(batches([first, copy], [None, found], 1)) == []
@@ -91,7 +91,7 @@ def test_a_sample_is_a_function_of_the_seed() -> None:
     assert shadowed(some, share=0.0) == []
 
 
-def test_only_so_many_recent_documents_are_compared_with() -> None:
+def test_the_number_of_recent_documents_to_compare_with_is_limited() -> None:
     first, others, again = document(0, 1), [document(9 + number, 9 + number) for number in range(20)], document(50, 1)
     documents = [first, *others, again]
     some = batches(documents, [None] * len(documents), 2)

@@ -45,7 +45,7 @@ def output_of(program: str, *arguments: str) -> str:
 
 
 def test_young_objects_do_not_pile_up_while_as_many_are_freed_as_created() -> None:
-    """Freed objects are subtracted from the count of new ones, so the default schedule would never start."""
+    """Freed objects are subtracted from the count of new ones, so the default schedule would start no collection."""
     held, young = map(int, output_of(_YOUNG_OBJECTS).split())
     assert held == _HELD
     assert young < _HELD // 2, "expected the objects of a few timer intervals, not all that are held"

@@ -1,4 +1,4 @@
-"""What the runner promises, on every log."""
+"""Tests of the guarantees of the runner, on every log."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from neardup.runtime.stage import Stage
 from tests.support.runners import Place, running, sorted_values, until
 from tests.support.stages import Copier
 
-pytestmark = pytest.mark.real_broker  # only the Kafka log heeds it: the stages' topics must be created
+pytestmark = pytest.mark.real_broker  # only the Kafka log needs it, because the topics of the stages must be created
 
 
 @pytest.fixture
@@ -52,16 +52,16 @@ async def test_a_clean_stop_commits_everything(place: Place) -> None:
     assert sorted_values(records) == list(range(510))
 
 
-async def test_checkpoints_come_by_time_while_idle(place: Place) -> None:
+async def test_an_idle_stage_is_checkpointed_by_time(place: Place) -> None:
     async with running(place.runner()):
         await place.feed(10)
         await place.copied(10)
         await until(lambda: sum("checkpoint 5" in stage.events for stage in place.stages) == 2)
 
 
-async def test_a_stage_that_keeps_something_back_is_asked_again_though_nothing_new_comes(memory: Place) -> None:
+async def test_an_incomplete_checkpoint_is_repeated_without_new_records(memory: Place) -> None:
     class Slow(Copier):
-        """Says only at the third time that all it was given is safe."""
+        """A copier whose checkpoint covers its records only at the third attempt."""
 
         def checkpoint(self) -> int:
             super().checkpoint()
@@ -82,7 +82,7 @@ def both_saved(place: Place, offset: int) -> bool:
     return all(f"checkpoint {offset}" in stage.events for stage in place.stages)
 
 
-async def test_checkpoints_come_by_count(memory: Place) -> None:
+async def test_checkpoints_are_triggered_by_the_number_of_records(memory: Place) -> None:
     settings = replace(memory.settings, checkpoint_seconds=3600, checkpoint_records=100, poll_records=50)
     async with running(memory.runner(settings=settings)):
         for reached in (100, 200, 300, 400):
@@ -91,7 +91,7 @@ async def test_checkpoints_come_by_count(memory: Place) -> None:
     assert all(sum("checkpoint" in event for event in stage.events) == 4 for stage in memory.stages)
 
 
-async def test_a_bad_record_goes_to_dead_letters_and_the_rest_goes_on(place: Place) -> None:
+async def test_a_bad_record_goes_to_dead_letters_and_the_others_are_processed(place: Place) -> None:
     bad = Output(place.source, 1, b"which", b"bad apple", [("content-type", b"text/html")])
     await place.feed(10)
     await place.log.send([bad])
@@ -106,11 +106,11 @@ async def test_a_bad_record_goes_to_dead_letters_and_the_rest_goes_on(place: Pla
     assert (letter.stage, letter.reason, letter.detail) == ("copier", "unwanted", "starts with bad")
 
 
-async def test_a_stage_with_state_decides_where_reading_starts(place: Place) -> None:
+async def test_a_stage_with_state_chooses_the_start_offset(place: Place) -> None:
     await place.feed(100)
     async with running(place.runner(place.counter)):
         await place.copied(100)
-    # One partition's state is lost, the other one's is older than the commit.
+    # The state of one partition is lost, and that of the other is older than the commit.
     state = place.settings.state
     (state / f"{place.source}-0" / "count").unlink()
     (state / f"{place.source}-1" / "count").write_text("40")
@@ -137,14 +137,14 @@ async def test_partitions_are_handed_over_with_nothing_lost_or_repeated(place: P
     assert sorted_values(records) == list(range(600))
 
 
-async def test_a_stage_that_comes_back_after_a_rebalance_is_not_reopened(place: Place) -> None:
+async def test_a_partition_that_returns_after_a_rebalance_gets_a_new_stage(place: Place) -> None:
     first, second = place.runner(), place.runner()
     async with running(first):
         await until(lambda: len(first.assignment) == 2)
         async with running(second):
             await until(lambda: len(second.assignment) == 1)
         await until(lambda: len(first.assignment) == 2)
-        # Two partitions of the first runner, one of the second, and one that came back from it.
+        # Two partitions of the first runner, one of the second, and one that moved back to the first.
         assert sum(stage.events.count("open") for stage in place.stages) == 4
     assert all(stage.events[-1] == "close" for stage in place.stages)
 
@@ -152,7 +152,7 @@ async def test_a_stage_that_comes_back_after_a_rebalance_is_not_reopened(place: 
 async def test_an_unexpected_error_stops_the_worker_with_nothing_committed(place: Place) -> None:
     def explode(records: Sequence[Record]) -> None:
         if any(record.value == b"33" for record in records):
-            time.sleep(0.5)  # by then the other partition has something that it could commit
+            time.sleep(0.5)  # by now the other partition has processed records that it could commit
             raise ZeroDivisionError("a bug")
 
     await place.feed(100)
@@ -165,7 +165,7 @@ async def test_an_unexpected_error_stops_the_worker_with_nothing_committed(place
     assert runner.not_ready() == "failed"
     assert await place.committed() == {0: None, 1: None}
     async with running(place.runner()):
-        records = await place.copied(150)  # the other partition's fifty were said, and are said again
+        records = await place.copied(150)  # the fifty records of the other partition are sent twice
     assert set(sorted_values(records)) == set(range(100))
 
 

@@ -1,4 +1,4 @@
-"""What the runner promises while the state of a partition is being written."""
+"""Tests of the guarantees of the runner while the state of a partition is being written."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,10 @@ from tests.support.stages import Counter, SlowToSave
 
 
 class SlowPlace(Place):
-    """With stages whose state takes as long to write as the test wants."""
+    """A place with stages whose state is written only when the test allows it."""
 
     def __init__(self, log: Log, settings: Settings) -> None:
-        # One thread for the records of both partitions, and one for saving.
+        # One thread for the records of both partitions, and one thread for saving.
         super().__init__(log, replace(settings, threads=1))
         self.slow: list[SlowToSave] = []
 
@@ -27,7 +27,7 @@ class SlowPlace(Place):
         return self.slow[-1]
 
     def both(self, event: str) -> bool:
-        """Whether it happened to the stages of both partitions."""
+        """Return True if the event happened to the stages of both partitions."""
         return [event in stage.events for stage in self.slow] == [True, True]
 
 
@@ -47,7 +47,7 @@ def let_save(place: SlowPlace) -> None:
         stage.may_save.set()
 
 
-async def test_records_go_on_while_a_state_is_written_and_nothing_is_committed_before(place: SlowPlace) -> None:
+async def test_records_are_processed_while_a_state_is_written_and_the_commit_waits_for_it(place: SlowPlace) -> None:
     await place.feed(20)
     async with running(place.runner()):
         await until(lambda: place.both("freeze 10"))
@@ -64,7 +64,7 @@ async def test_records_go_on_while_a_state_is_written_and_nothing_is_committed_b
     assert committed_now(place) == {0: 20, 1: 20}
 
 
-async def test_a_clean_stop_waits_for_what_is_being_written(place: SlowPlace) -> None:
+async def test_a_clean_stop_waits_until_the_state_is_written(place: SlowPlace) -> None:
     await place.feed(20)
     async with running(place.runner()):
         await until(lambda: place.both("freeze 10"))
@@ -75,7 +75,7 @@ async def test_a_clean_stop_waits_for_what_is_being_written(place: SlowPlace) ->
     assert all(stage.events[-1] == "close" for stage in place.slow)
 
 
-async def test_a_stage_is_closed_only_when_no_thread_writes_it_any_more(place: SlowPlace) -> None:
+async def test_a_stage_is_closed_only_after_its_state_is_written(place: SlowPlace) -> None:
     await place.feed(20)
     runner = place.runner()
 
@@ -100,7 +100,7 @@ async def test_a_state_that_cannot_be_written_stops_the_worker(place: SlowPlace)
         async with running(place.runner()):
             await until(lambda: place.both("freeze 10"))
             for stage in place.slow:
-                stage.file.mkdir()  # where a file is to be written
+                stage.file.mkdir()  # blocks the path of the file to write
             let_save(place)
 
     with pytest.raises(StateUnavailable, match="expected to read and write the state"):
@@ -109,7 +109,7 @@ async def test_a_state_that_cannot_be_written_stops_the_worker(place: SlowPlace)
 
 
 class FullAfterTwo(Counter):
-    """Has more to save than it should from the second record on."""
+    """A counter that reports itself full from the second record on."""
 
     @property
     def is_full(self) -> bool:
@@ -117,7 +117,7 @@ class FullAfterTwo(Counter):
 
 
 class FullPlace(Place):
-    """With such stages, whose checkpoints are otherwise far off."""
+    """A place with such stages and a checkpoint interval that the test does not reach."""
 
     def __init__(self, log: Log, settings: Settings) -> None:
         super().__init__(log, replace(settings, checkpoint_seconds=3600))
@@ -128,10 +128,10 @@ class FullPlace(Place):
         return self.full[-1]
 
 
-async def test_a_stage_that_is_full_is_saved_before_its_time(tmp_path: Path) -> None:
+async def test_a_full_stage_is_saved_before_the_interval_ends(tmp_path: Path) -> None:
     place = await FullPlace.made(MemoryLog(), tmp_path / "state")
     async with running(place.runner()):
-        await place.feed(2)  # one for each partition
+        await place.feed(2)  # one record per partition
         await place.copied(2)
         assert not any("checkpoint" in event for stage in place.full for event in stage.events)
         await place.feed(2, start=2)

@@ -1,4 +1,4 @@
-"""Late acknowledgements, large batches, stages that stand still: what the runner does, on the in-process log."""
+"""Tests of the runner with late acknowledgements, large batches and stalled stages, on the in-process log."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ async def memory(tmp_path: Path) -> Place:
 
 
 class SlowLog(MemoryLog):
-    """Acknowledges an output of the watched topics only when the test says so."""
+    """A log that acknowledges outputs to the watched topics only when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,12 +39,12 @@ class SlowLog(MemoryLog):
         if topic in self.held:
             await self.held[topic].wait()
         if self.fail:
-            raise SendFailed("the broker is away")
+            raise SendFailed("the broker is unreachable")
         await super().send(outputs)
 
 
 class TwoWaves(Copier):
-    """Says "first" before it says "second"."""
+    """A stage that sends "first" in one wave and "second" in the next."""
 
     def process(self, records: Sequence[Record]) -> Waves:
         copies = super().process(records).waves[0]
@@ -135,7 +135,7 @@ async def test_a_stage_is_closed_only_when_its_thread_has_ended(memory: Place) -
 
 
 async def test_memory_in_flight_is_bounded(slow: Place) -> None:
-    """With acknowledgements held back, a partition takes three batches: one sent, one processed, one waiting."""
+    """Without acknowledgements a partition holds three batches: one is sent, one is processed, one waits."""
     log = slow_log(slow)
     log.held[slow.target] = asyncio.Event()
     await slow.feed(5000, partitions=1)
@@ -149,7 +149,7 @@ async def test_memory_in_flight_is_bounded(slow: Place) -> None:
         assert len(await slow.copied(5000)) == 5000
 
 
-async def test_what_comes_while_a_batch_is_processed_makes_one_batch(memory: Place) -> None:
+async def test_records_that_arrive_while_a_batch_is_processed_form_one_batch(memory: Place) -> None:
     started, go_on = threading.Event(), threading.Event()
     batches: list[int] = []
 
@@ -169,11 +169,11 @@ async def test_what_comes_while_a_batch_is_processed_makes_one_batch(memory: Pla
         await asyncio.sleep(0.3)
         go_on.set()
         assert len(await memory.copied(113)) == 113
-    assert batches == [3, 60, 50], "expected no more than a hundred in a batch"
+    assert batches == [3, 60, 50], "expected at most a hundred records per batch"
 
 
-async def test_of_large_records_fewer_are_in_flight(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is on bytes, over all partitions together; and it stops nothing for good."""
+async def test_fewer_large_records_are_in_flight(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is in bytes over all partitions, and no partition is blocked forever."""
     monkeypatch.setattr("neardup.runtime.runner.IN_FLIGHT_BYTES", 100_000)
     log = slow_log(slow)
     log.held[slow.target] = asyncio.Event()
@@ -188,9 +188,7 @@ async def test_of_large_records_fewer_are_in_flight(slow: Place, monkeypatch: py
         await until(lambda: not any(worker.in_flight_bytes for worker in runner._workers.values()))
 
 
-async def test_after_records_larger_than_expected_no_more_are_read(
-    slow: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reading_pauses_after_records_larger_than_expected(slow: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.runtime.runner.IN_FLIGHT_BYTES", 100_000)
     log = slow_log(slow)
     log.held[slow.target] = asyncio.Event()
@@ -200,7 +198,7 @@ async def test_after_records_larger_than_expected_no_more_are_read(
         await until(lambda: slow.target in log.sent)
         await asyncio.sleep(0.3)
         in_flight = sum(worker.in_flight_bytes for worker in runner._workers.values())
-        assert in_flight == 200_000 * (100_000 // 2**14), "expected those of the first poll alone"
+        assert in_flight == 200_000 * (100_000 // 2**14), "expected only the records of the first poll"
         log.held[slow.target].set()
         assert len(await slow.copied(40)) == 40
 
@@ -213,13 +211,13 @@ async def test_large_batches_of_different_partitions_are_processed_in_parallel(m
         assert len(await memory.copied(10)) == 10
 
 
-async def test_readiness_fails_when_a_partition_with_lag_stands_still(memory: Place) -> None:
+async def test_readiness_fails_when_a_partition_with_lag_makes_no_progress(memory: Place) -> None:
     go_on = threading.Event()
     runner = memory.runner(lambda partition: Copier(memory.target, lambda _: void(go_on.wait(20))))
     assert runner.not_ready() == "starting"
     async with running(runner):
         await until(lambda: runner.not_ready() is None)
-        await asyncio.sleep(1)  # without lag, standing still is fine
+        await asyncio.sleep(1)  # without lag, no progress is expected
         assert runner.not_ready() is None
         await memory.feed(10, partitions=1)
         await until(lambda: runner.not_ready() == f"no progress on {memory.source}-0", seconds=5)
@@ -229,7 +227,7 @@ async def test_readiness_fails_when_a_partition_with_lag_stands_still(memory: Pl
 
 
 class Clock:
-    """Monotonic seconds that pass as the test wants."""
+    """A monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -239,7 +237,7 @@ class Clock:
 
 
 class SilentLog(MemoryLog):
-    """Answers queries for offsets only while the test allows it."""
+    """A log that responds to queries for offsets only while the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -261,7 +259,7 @@ class SilentLog(MemoryLog):
 
 
 @pytest.mark.parametrize("runners", [1, 3], ids=["with partitions", "one without partitions"])
-async def test_readiness_fails_while_the_log_does_not_answer(runners: int, tmp_path: Path) -> None:
+async def test_readiness_fails_while_the_log_does_not_respond(runners: int, tmp_path: Path) -> None:
     log, clock = SilentLog(), Clock()
     place = await Place.made(log, tmp_path / "state")
     made = [place.runner(clock=clock) for _ in range(runners)]

@@ -18,7 +18,7 @@ def record(offset: int, value: bytes | None) -> PlainRecord:
 
 
 def number(record: Record) -> int:
-    """Decodes digits; everything else is a bad record."""
+    """Decode digits. Any other value is a bad record."""
     if record.value is None:
         raise InvalidPage("no value")
     try:
@@ -27,12 +27,12 @@ def number(record: Record) -> int:
         raise Corrupt("not a number") from error
 
 
-def test_each_record_comes_back_with_what_it_decoded_to() -> None:
+def test_each_record_is_returned_with_its_decoded_value() -> None:
     records = [record(0, b"7"), record(1, b"8")]
     assert decoded(records, number) == ([(records[0], 7), (records[1], 8)], [])
 
 
-def test_a_bad_record_comes_back_as_rejected_and_the_rest_goes_on() -> None:
+def test_a_bad_record_is_rejected_and_the_others_are_decoded() -> None:
     records = [record(0, b"7"), record(1, b"x"), record(2, b"8"), record(3, None)]
     good, rejected = decoded(records, number)
     assert good == [(records[0], 7), (records[2], 8)]
@@ -41,7 +41,7 @@ def test_a_bad_record_comes_back_as_rejected_and_the_rest_goes_on() -> None:
     assert [str(rejection.error) for rejection in rejected] == ["not a number", "no value"]
 
 
-def test_a_rejection_carries_the_very_error_that_was_raised() -> None:
+def test_a_rejection_carries_the_error_that_was_raised() -> None:
     error = RecordError("this one")
 
     def refuse(record: Record) -> int:
@@ -52,7 +52,7 @@ def test_a_rejection_carries_the_very_error_that_was_raised() -> None:
 
 
 def test_a_rejection_keeps_nothing_alive_but_its_record() -> None:
-    """No wait for the garbage collector: what was decoded of a batch is many times the size of its records."""
+    """A rejection must not rely on the garbage collector: decoded records are many times as large as encoded ones."""
     made: list[weakref.ref[Any]] = []
 
     def decode(record: Record) -> Any:
@@ -86,12 +86,12 @@ def test_any_other_error_is_not_swallowed(error: Exception) -> None:
     assert raised.value is error
 
 
-def test_no_records_are_nothing() -> None:
+def test_no_records_decode_to_nothing() -> None:
     assert decoded([], number) == ([], [])
 
 
 @given(values=st.lists(st.none() | st.sampled_from([b"1", b"22", b"x"])))
-def test_every_record_comes_back_once_and_in_order(values: list[bytes | None]) -> None:
+def test_every_record_is_returned_once_and_in_order(values: list[bytes | None]) -> None:
     records = [record(offset, value) for offset, value in enumerate(values)]
     good, rejected = decoded(records, number)
     assert [each for each, _ in good] == [each for each in records if each.value in (b"1", b"22")]

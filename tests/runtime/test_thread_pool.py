@@ -1,4 +1,4 @@
-"""The thread pool of a worker: small calls are grouped, large ones run in parallel, errors stay with their call."""
+"""Tests of a worker's thread pool: grouping of small calls, parallel large calls, and errors of single calls."""
 
 import asyncio
 import threading
@@ -29,13 +29,13 @@ async def test_small_calls_of_one_turn_share_a_thread_and_keep_their_results(thr
     assert thread != threading.get_ident()
 
 
-async def test_large_calls_run_side_by_side(threads: StageThreads) -> None:
+async def test_large_calls_run_in_parallel(threads: StageThreads) -> None:
     both = threading.Barrier(2, timeout=10)
-    # Each waits for the other: one after the other they would never end.
+    # Each call waits for the other one: in sequence they would never end.
     await asyncio.gather(*(threads.run(both.wait, size=LARGE) for _ in range(2)))
 
 
-async def test_a_large_call_does_not_hold_up_the_small_ones_of_its_turn(threads: StageThreads) -> None:
+async def test_a_large_call_does_not_delay_the_small_ones_of_its_turn(threads: StageThreads) -> None:
     release = threading.Event()
     large = threads.run(lambda: release.wait(10), size=LARGE)
     assert await threads.run(lambda: "small", size=100) == "small"
@@ -44,7 +44,7 @@ async def test_a_large_call_does_not_hold_up_the_small_ones_of_its_turn(threads:
     assert await large
 
 
-async def test_a_slow_small_call_does_not_hold_back_the_result_of_the_one_before_it_for_long(
+async def test_a_slow_small_call_barely_delays_the_result_of_the_call_before(
     threads: StageThreads,
 ) -> None:
     release = threading.Event()

@@ -27,12 +27,12 @@ def watchdog(clock: Clock) -> Watchdog:
     return Watchdog(60, clock)
 
 
-def test_nothing_observed_is_nothing_stuck(watchdog: Watchdog, clock: Clock) -> None:
+def test_without_observations_no_partition_is_stuck(watchdog: Watchdog, clock: Clock) -> None:
     clock.now += 10_000
     assert watchdog.stuck() == []
 
 
-def test_a_partition_with_lag_is_stuck_after_the_limit_and_not_before(watchdog: Watchdog, clock: Clock) -> None:
+def test_a_partition_with_lag_is_stuck_only_after_the_limit(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.observe(A, 5, 10)
     clock.now += 60
     assert watchdog.stuck() == []
@@ -40,14 +40,14 @@ def test_a_partition_with_lag_is_stuck_after_the_limit_and_not_before(watchdog: 
     assert watchdog.stuck() == [A]
 
 
-def test_observing_again_without_progress_does_not_start_the_time_anew(watchdog: Watchdog, clock: Clock) -> None:
+def test_an_observation_without_progress_does_not_restart_the_timer(watchdog: Watchdog, clock: Clock) -> None:
     for _ in range(7):
         watchdog.observe(A, 5, 10)
         clock.now += 10
     assert watchdog.stuck() == [A]
 
 
-def test_a_growing_lag_is_no_progress(watchdog: Watchdog, clock: Clock) -> None:
+def test_a_growing_lag_is_not_progress(watchdog: Watchdog, clock: Clock) -> None:
     for end in range(10, 17):
         watchdog.observe(A, 5, end)
         clock.now += 10
@@ -61,14 +61,14 @@ def test_slow_progress_is_progress(watchdog: Watchdog, clock: Clock) -> None:
         assert watchdog.stuck() == []
 
 
-def test_standing_still_without_lag_is_right(watchdog: Watchdog, clock: Clock) -> None:
+def test_a_partition_without_lag_is_never_stuck(watchdog: Watchdog, clock: Clock) -> None:
     for _ in range(10):
         watchdog.observe(A, 10, 10)
         clock.now += 59
         assert watchdog.stuck() == []
 
 
-def test_the_time_starts_when_lag_appears(watchdog: Watchdog, clock: Clock) -> None:
+def test_the_timer_starts_when_lag_appears(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.observe(A, 10, 10)
     clock.now += 30
     watchdog.observe(A, 10, 10)
@@ -87,14 +87,14 @@ def test_progress_frees_a_stuck_partition(watchdog: Watchdog, clock: Clock) -> N
     assert watchdog.stuck() == []
 
 
-def test_going_back_is_movement_too(watchdog: Watchdog, clock: Clock) -> None:
+def test_a_lower_offset_counts_as_progress(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.observe(A, 5, 10)
     clock.now += 100
-    watchdog.observe(A, 0, 10)  # a rebuild starts over
+    watchdog.observe(A, 0, 10)  # a rebuild of the state starts again at offset 0
     assert watchdog.stuck() == []
 
 
-def test_partitions_are_watched_one_by_one(watchdog: Watchdog, clock: Clock) -> None:
+def test_partitions_are_watched_independently(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.observe(A, 5, 10)
     watchdog.observe(B, 5, 10)
     clock.now += 61
@@ -104,7 +104,7 @@ def test_partitions_are_watched_one_by_one(watchdog: Watchdog, clock: Clock) -> 
     assert watchdog.stuck() == [A, B]
 
 
-def test_a_forgotten_partition_is_not_stuck_and_starts_anew(watchdog: Watchdog, clock: Clock) -> None:
+def test_a_forgotten_partition_is_not_stuck_and_its_timer_restarts(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.observe(A, 5, 10)
     clock.now += 100
     watchdog.forget(A)
@@ -115,7 +115,7 @@ def test_a_forgotten_partition_is_not_stuck_and_starts_anew(watchdog: Watchdog, 
     assert watchdog.stuck() == [A]
 
 
-def test_forgetting_what_was_never_seen_is_harmless(watchdog: Watchdog) -> None:
+def test_forgetting_an_unknown_partition_is_harmless(watchdog: Watchdog) -> None:
     watchdog.observe(A, 0, 0)
     watchdog.forget(B)
     assert watchdog.stuck() == []
@@ -132,9 +132,7 @@ def test_the_broker_is_silent_ten_seconds_after_its_last_answer(clock: Clock) ->
     assert not contact.answered()
 
 
-def test_an_outage_is_one_line_in_ten_seconds_and_one_at_its_end(
-    clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_outage_is_logged_every_ten_seconds_and_at_its_end(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "neardup.runtime.watchdog")
     contact = BrokerContact(clock)
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Canaries: made so that the rule finds them, planted behind their page, found as a page is, and without a trace."""
+"""Tests of canaries: they are near-copies by the rule, follow their page, are found like pages, and leave no trace."""
 
 import random
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ def canary(offset: int, words: list[str], note: bytes = b"canary") -> PlainRecor
     return page(offset, words)._replace(headers=((CANARY_HEADER, note),))
 
 
-def told(stream: Wired) -> list[Verdict]:
-    """What the operator hears of canaries."""
+def canary_verdicts(stream: Wired) -> list[Verdict]:
+    """Return the verdicts on canaries that the operator receives."""
     return [read_verdict(record.value or b"") for record in stream.sent[stream.topics.canaries, 0]]
 
 
@@ -76,7 +76,7 @@ def as_document(of: Page, offset: int) -> Document:
         Page("http://a/", html=("<p>Straße " + " ".join(text_of(4, 90))).encode("latin-1"), charset="latin-1"),
     ],
 )
-def test_the_rule_calls_a_near_copy_a_duplicate_and_no_mere_copy(original: Page) -> None:
+def test_a_near_copy_is_a_duplicate_but_not_an_exact_copy(original: Page) -> None:
     resemblances = set()
     for seed in range(40):
         copy = COPIES.of(original, random.Random(seed))
@@ -90,21 +90,21 @@ def test_the_rule_calls_a_near_copy_a_duplicate_and_no_mere_copy(original: Page)
     assert min(resemblances) < 0.8
 
 
-def test_the_same_draw_makes_the_same_copy() -> None:
+def test_the_same_seed_makes_the_same_copy() -> None:
     original = Page("http://a/", text=" ".join(text_of(3)))
     assert COPIES.of(original, random.Random(5)) == COPIES.of(original, random.Random(5))
     assert COPIES.of(original, random.Random(5)) != COPIES.of(original, random.Random(6))
 
 
 @pytest.mark.parametrize("text", ["", "too short", "a b c d e f g h"])
-def test_of_a_page_with_next_to_nothing_on_it_there_is_no_near_copy(text: str) -> None:
+def test_a_page_with_little_text_has_no_near_copy(text: str) -> None:
     assert COPIES.of(Page("http://a/", text=text), random.Random(0)) is None
 
 
 # Planting
 
 
-def planter(share: float = 1.0, seed: int = 0, most_bytes: int = 10_000) -> CanaryStage:
+def canary_stage(share: float = 1.0, seed: int = 0, most_bytes: int = 10_000) -> CanaryStage:
     return CanaryStage(COPIES, topic="t.pages", share=share, seed=seed, most_bytes=most_bytes)
 
 
@@ -116,9 +116,9 @@ def planted(stage: CanaryStage, pages: list[PlainRecord], at_once: int = 1000) -
     return found
 
 
-def test_a_canary_goes_behind_its_page_and_says_what_it_is() -> None:
+def test_a_canary_follows_its_page_and_has_a_note() -> None:
     pages = [page(offset, text_of(offset))._replace(partition=3) for offset in range(60)]
-    outputs = planted(planter(), pages)
+    outputs = planted(canary_stage(), pages)
     assert len(outputs) >= 30
     for output in outputs:
         assert (output.topic, output.partition) == ("t.pages", 3)
@@ -132,25 +132,25 @@ def test_a_canary_goes_behind_its_page_and_says_what_it_is() -> None:
         assert found is not None
 
 
-def test_which_pages_are_chosen_depends_on_the_seed_and_not_on_how_the_log_is_cut() -> None:
+def test_the_choice_of_pages_depends_on_the_seed_but_not_on_the_batches() -> None:
     pages = [page(offset, text_of(offset)) for offset in range(80)]
-    outputs = planted(planter(0.5), pages)
+    outputs = planted(canary_stage(0.5), pages)
     assert 10 < len(outputs) < 50
-    assert planted(planter(0.5), pages, at_once=7) == outputs
-    assert planted(planter(0.5, seed=1), pages) != outputs
+    assert planted(canary_stage(0.5), pages, at_once=7) == outputs
+    assert planted(canary_stage(0.5, seed=1), pages) != outputs
 
 
-def test_no_canary_is_made_of_canaries_large_pages_or_what_is_no_page() -> None:
+def test_canaries_large_pages_and_invalid_pages_get_no_canary() -> None:
     large = page(0, text_of(1, 3000))
     assert len(large.value or b"") > 10_000
     some = [canary(0, text_of(1)), large, page(0, b'{"url": 7}'), page(0, None), page(0, ["short"])]
     pages = [each._replace(offset=offset) for offset, each in enumerate(some * 20)]
-    assert planted(planter(), pages) == []
-    assert planted(planter(share=0.0), [page(offset, text_of(offset)) for offset in range(50)]) == []
+    assert planted(canary_stage(), pages) == []
+    assert planted(canary_stage(share=0.0), [page(offset, text_of(offset)) for offset in range(50)]) == []
 
 
-def test_a_planter_that_starts_anew_goes_on_where_it_was(tmp_path: Path) -> None:
-    stage = planter()
+def test_the_checkpoint_of_the_canary_stage_is_the_next_offset(tmp_path: Path) -> None:
+    stage = canary_stage()
     assert stage.open(tmp_path) is None
     stage.process([page(offset, text_of(offset)) for offset in range(5)])
     assert stage.checkpoint() == 5
@@ -165,11 +165,11 @@ def near_copy(words: list[str], seed: int = 1) -> NearCopy:
     return copy
 
 
-def test_a_canary_is_found_and_only_the_operator_hears_of_it(stream: Wired) -> None:
+def test_a_canary_is_found_and_its_verdict_is_sent_only_to_the_canaries_topic(stream: Wired) -> None:
     found, words = checks("found"), text_of(1)
     verdicts = stream.take([page(0, words), canary(1, [*words[:-1], "other"], b"canary: near to 0:0")])
     assert [(each.document, each.verdict) for each in verdicts] == [("0:0", Kind.UNIQUE)]
-    [verdict] = told(stream)
+    [verdict] = canary_verdicts(stream)
     assert (verdict.document, verdict.verdict, verdict.relation) == ("0:1", Kind.DUPLICATE, Relation.NEAR)
     assert verdict.duplicate_of is not None
     assert verdict.duplicate_of.document == "0:0"
@@ -178,10 +178,10 @@ def test_a_canary_is_found_and_only_the_operator_hears_of_it(stream: Wired) -> N
     assert checks("found") == found + 1
 
 
-def test_a_canary_of_a_page_that_nobody_knows_is_missed(stream: Wired) -> None:
+def test_a_canary_without_a_similar_page_is_missed(stream: Wired) -> None:
     missed = checks("missed")
     assert stream.take([page(0, text_of(1)), canary(1, text_of(2))]) != []
-    assert [verdict.verdict for verdict in told(stream)] == [Kind.UNIQUE]
+    assert [verdict.verdict for verdict in canary_verdicts(stream)] == [Kind.UNIQUE]
     assert checks("missed") == missed + 1
 
 
@@ -194,34 +194,34 @@ def test_no_page_is_a_duplicate_of_a_canary(stream: Wired) -> None:
     assert near.duplicate_of.document == "0:2"
 
 
-def test_a_canary_is_neither_archived_nor_remembered(stream: Wired) -> None:
+def test_a_canary_is_neither_archived_nor_indexed(stream: Wired) -> None:
     stream.take([page(0, text_of(1)), page(1, text_of(2))])
     documents = len(stream.sent[stream.topics.documents, 0])
     held = stream.slice_keys()
     stream.take([canary(2, text_of(3)), canary(3, [*text_of(1)[:-1], "other"])])
     assert len(stream.sent[stream.topics.documents, 0]) == documents
     assert stream.slice_keys() == held
-    assert len(told(stream)) == 2
+    assert len(canary_verdicts(stream)) == 2
     assert all(owner.pending == 0 for owner in stream.owners)
 
 
-def test_a_canary_told_twice_of_is_counted_once(stream: Wired) -> None:
+def test_a_redelivered_canary_is_counted_once(stream: Wired) -> None:
     pages = [page(0, text_of(1)), canary(1, [*text_of(1)[:-1], "other"])]
     found = checks("found")
     stream.take(pages)
     stream.take(pages[1:])
-    assert len(told(stream)) == 1
+    assert len(canary_verdicts(stream)) == 1
     assert checks("found") == found + 1
 
 
-def test_a_canary_too_short_to_compare_is_told_to_the_operator_and_not_counted(stream: Wired) -> None:
+def test_a_skipped_canary_has_a_verdict_but_is_not_counted(stream: Wired) -> None:
     before = checks("found"), checks("missed")
     assert stream.take([canary(0, ["short"])]) == []
-    assert [verdict.verdict for verdict in told(stream)] == [Kind.SKIPPED]
+    assert [verdict.verdict for verdict in canary_verdicts(stream)] == [Kind.SKIPPED]
     assert (checks("found"), checks("missed")) == before
 
 
-def test_a_page_from_the_end_of_time_is_no_canary() -> None:
+def test_a_page_with_the_largest_timestamp_is_not_a_canary() -> None:
     late = page(0, text_of(1), timestamp=AFTER_ALL)
     assert document_id(late) == DocumentId(AFTER_ALL - 1, 0, 0)
     assert not document_id(late).is_canary
@@ -240,7 +240,7 @@ def saved(one: Desk, offset: int) -> None:
     one.store.save(offset)
 
 
-def test_a_canary_that_waits_survives_a_restart(tmp_path: Path) -> None:
+def test_a_pending_canary_survives_a_restart(tmp_path: Path) -> None:
     with desk(tmp_path) as one:
         one.take(document(1, SOME))
         one.register(PLANTED)
@@ -254,12 +254,12 @@ def test_a_canary_that_waits_survives_a_restart(tmp_path: Path) -> None:
         assert len(one.owner.canaries) == len(one.owner.pending) == 0
         saved(one, 6)
     with desk(tmp_path) as one:
-        # Registered again by a featurizer that knows nothing of that: it must not wait for ever.
+        # A featurizer restarts and registers the canary again: it must not become pending a second time.
         one.register(PLANTED)
         assert len(one.owner.canaries) == len(one.owner.pending) == 0
 
 
-def test_a_canary_does_not_count_as_a_document_and_hides_no_page_that_waits(tmp_path: Path) -> None:
+def test_a_canary_does_not_count_as_a_document_or_as_the_oldest_pending_page(tmp_path: Path) -> None:
     with desk(tmp_path) as one:
         one.register(PLANTED)
         assert one.owner.pending.oldest_timestamp() is None
@@ -268,7 +268,7 @@ def test_a_canary_does_not_count_as_a_document_and_hides_no_page_that_waits(tmp_
         assert one.owner.directory.documents == 1
 
 
-def test_a_page_as_the_planter_writes_it_is_read_as_it_was() -> None:
+def test_the_page_of_a_canary_is_read_as_it_was_written() -> None:
     copy = near_copy(text_of(4))
     record = PlainRecord("t.pages", 0, 1, 5, None, write_page(copy.page), ((CANARY_HEADER, b"x"),))
     assert read_page(record) == copy.page

@@ -1,4 +1,4 @@
-"""Candidates of pending documents: beyond the memory limit they spill to the store, and none is lost."""
+"""Tests of candidates of pending documents: beyond the memory limit they spill to the store, and none is lost."""
 
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +15,7 @@ def room_for_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.aggregator.candidates.IN_MEMORY", 10)
 
 
-def test_a_flood_stays_out_of_memory_and_is_all_there(tmp_path: Path) -> None:
+def test_candidates_beyond_the_limit_spill_to_the_store_and_none_is_lost(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
         candidates = CandidateStore(store)
         for table in range(70):
@@ -30,7 +30,7 @@ def test_a_flood_stays_out_of_memory_and_is_all_there(tmp_path: Path) -> None:
             assert candidates.get(waiting) == dict.fromkeys(range(waiting, waiting + 4), every_table)
 
 
-def test_what_is_saved_is_there_after_a_restart_and_what_is_dropped_is_not(tmp_path: Path) -> None:
+def test_saved_candidates_survive_a_restart_and_dropped_ones_do_not(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
         candidates = CandidateStore(store)
         for waiting in range(5):
@@ -43,12 +43,12 @@ def test_what_is_saved_is_there_after_a_restart_and_what_is_dropped_is_not(tmp_p
         assert sum(1 for _ in store.scan(b"N")) == 3
     with closing(Store(tmp_path, "p")) as store:
         candidates = CandidateStore(store)
-        assert candidates.in_memory == 0, "expected to be read when it is needed"
+        assert candidates.in_memory == 0, "expected the candidates to be read from the store on demand"
         assert [bool(candidates.get(waiting)) for waiting in range(5)] == [False, True, True, True, False]
         assert candidates.get(2) == {7: 1, 8: 1, 9: 1}
 
 
-def test_a_page_that_is_soon_settled_leaves_nothing_to_be_deleted(tmp_path: Path) -> None:
+def test_a_page_that_settles_before_the_checkpoint_causes_no_deletion(tmp_path: Path) -> None:
     with closing(Store(tmp_path, "p")) as store:
         candidates = CandidateStore(store)
         candidates.add([(1, 2), (3, 4)], found_by_table(0), [1])

@@ -1,4 +1,4 @@
-"""The directory against a plain dict, with saving, crashes and a small cache at any point."""
+"""Tests of the directory against a plain dict, with saving, crashes and a small cache at any point."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ offsets = st.integers(0, 6)
 
 
 def made(offset: int) -> Document:
-    """Document number `offset`: which fingerprint, url and bytes it has follows from the number."""
+    """Return document number `offset`. The number determines its fingerprint, URL and bytes."""
     return document(
         offset, offset % 3, fingerprint=FINGERPRINTS[offset % 5], url=URLS[offset % 3], content=f"{offset % 2}"
     )
@@ -46,7 +46,7 @@ def opened(path: Path) -> Iterator[tuple[Store, Directory]]:
 
 @dataclass
 class Model:
-    """What the directory should hold."""
+    """The expected content of the directory."""
 
     variants: dict[int, dict[DocumentId, ROW]] = field(default_factory=dict)
     markers: set[tuple[int, DocumentId]] = field(default_factory=set)
@@ -58,12 +58,12 @@ class Model:
 
 
 class DirectoryMachine(RuleBasedStateMachine):
-    """Every rule does the same to the directory and to the model."""
+    """A state machine whose rules do the same to the directory and to the model."""
 
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("neardup.stream.aggregator.directory.CACHED_BYTES", 4000)  # of two documents
+        self.patch.setattr("neardup.stream.aggregator.directory.CACHED_BYTES", 4000)  # enough for two documents
         self.temporary = tempfile.TemporaryDirectory()
         self.model, self.saved = Model(), Model()
         self.open()
@@ -74,12 +74,12 @@ class DirectoryMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for each in map(made, range(7)):
-            self.looks_the_same(each.fingerprint, each)
+            self.assert_equal(each.fingerprint, each)
         self.store.close()
         self.temporary.cleanup()
         self.patch.undo()
 
-    def looks_the_same(self, fingerprint: int, each: Document) -> None:
+    def assert_equal(self, fingerprint: int, each: Document) -> None:
         variants = {known.document.id: row_of(known) for known in self.directory.variants(fingerprint)}
         assert variants == self.model.of(fingerprint)
         assert self.directory.has_marker(fingerprint, each.id) == ((fingerprint, each.id) in self.model.markers)
@@ -91,7 +91,7 @@ class DirectoryMachine(RuleBasedStateMachine):
     @rule(offset=offsets)
     def look(self, offset: int) -> None:
         each = made(offset)
-        self.looks_the_same(each.fingerprint, each)
+        self.assert_equal(each.fingerprint, each)
         known = self.directory.find(each.fingerprint, each.id)
         assert (None if known is None else row_of(known)) == self.model.of(each.fingerprint).get(each.id)
 
@@ -184,7 +184,7 @@ TestDirectory = DirectoryMachine.TestCase
 TestDirectory.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 
 
-def test_a_document_comes_back_with_all_that_was_known(tmp_path: Path) -> None:
+def test_a_document_is_read_back_with_all_its_fields(tmp_path: Path) -> None:
     each = document(3, 1, fingerprint=2**64 - 1, url="ü", note="cut")
     match = Match(
         id=DocumentId(1, 0, 1),
@@ -221,7 +221,7 @@ def test_a_fingerprint_that_lost_its_last_variant_has_none_after_reopening(tmp_p
         assert directory.has_marker(0, each.id)
 
 
-def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(tmp_path: Path) -> None:
+def test_settled_documents_are_packed_before_the_checkpoint_and_pending_ones_with_it(tmp_path: Path) -> None:
     settled, waits = document(1, 1, fingerprint=1), document(2, 1, fingerprint=2)
     with opened(tmp_path) as (store, directory):
         directory.add(KnownDocument(settled, Kind.UNIQUE))
@@ -232,7 +232,7 @@ def test_what_is_settled_is_packed_before_the_checkpoint_and_what_waits_with_it(
         assert sorted(key[-1] for key, _ in store.scan(b"F")) == [1, 2]
 
 
-def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path) -> None:
+def test_the_documents_of_a_url_are_found_whatever_their_state(tmp_path: Path) -> None:
     variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
     with opened(tmp_path) as (_, directory):
         directory.add(KnownDocument(variant))
@@ -245,7 +245,7 @@ def test_the_documents_of_a_url_are_found_whatever_became_of_them(tmp_path: Path
 
 
 @pytest.mark.parametrize(("count", "stay"), [(1, 1), (3, 3), (4, 4), (5, 5), (7, 5)])
-def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
+def test_only_the_oldest_entries_beyond_the_limit_are_evicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, stay: int
 ) -> None:
     known = [KnownDocument(document(offset, 1, fingerprint=offset)) for offset in range(count)]
@@ -261,7 +261,7 @@ def test_nothing_leaves_memory_below_the_limit_and_beyond_it_the_oldest(
     assert in_memory == [False] * (count - stay) + [True] * stay
 
 
-def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_stays(
+def test_between_checkpoints_unchanged_entries_are_evicted_and_changed_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = [KnownDocument(document(offset, 1, fingerprint=offset)) for offset in range(20)]
@@ -282,7 +282,7 @@ def test_between_checkpoints_what_was_only_read_leaves_memory_and_what_changed_s
         assert directory.variants(0)[0] is changed
 
 
-def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_path: Path) -> None:
+def test_the_document_count_survives_restarts_and_is_rebuilt_if_missing(tmp_path: Path) -> None:
     variant, copy, other = document(1, 1, url="u"), document(2, 1, url="u"), document(3, 1, url="v")
     with opened(tmp_path) as (store, directory):
         directory.add(KnownDocument(variant))
@@ -301,7 +301,7 @@ def test_documents_are_counted_over_restarts_and_where_no_count_was_kept(tmp_pat
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_a_seed_that_is_said_again_changes_nothing_that_was_learned_since(tmp_path: Path, saved: bool) -> None:
+def test_a_repeated_seed_does_not_overwrite_later_changes(tmp_path: Path, saved: bool) -> None:
     with opened(tmp_path / "old") as (_, old):
         old.add(KnownDocument(made(0)))
         old.flush()

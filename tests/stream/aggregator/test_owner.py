@@ -1,4 +1,4 @@
-"""The rules that an owner keeps, by example: what two pages are to each other, and who is told what, once."""
+"""Tests of the rules of an owner, by example: the relation of two pages, and one verdict per document and revision."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,16 +31,16 @@ PAIRS: dict[Relation, Pair] = {
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Desk]:
-    """The only owner."""
+    """Provide the only owner."""
     with desk(tmp_path) as opened:
         yield opened
 
 
-# What two pages are to each other
+# Relations of two pages
 
 
 @pytest.mark.parametrize("relation", PAIRS)
-def test_a_page_that_comes_after_what_it_duplicates_is_told_so(one: Desk, relation: Relation) -> None:
+def test_a_page_that_arrives_after_its_original_is_a_duplicate(one: Desk, relation: Relation) -> None:
     first, second = PAIRS[relation]()
     assert one.take(first) == [(1, UNIQUE, 0, None)]
     one.register(second)
@@ -54,7 +54,7 @@ def test_a_page_that_comes_after_what_it_duplicates_is_told_so(one: Desk, relati
 
 
 @pytest.mark.parametrize("relation", PAIRS)
-def test_a_page_that_comes_before_what_it_duplicates_is_revised_once(one: Desk, relation: Relation) -> None:
+def test_a_page_that_arrives_before_its_original_is_revised_once(one: Desk, relation: Relation) -> None:
     first, second = PAIRS[relation]()
     near = {second.fingerprint: 4} if first.fingerprint != second.fingerprint else None
     assert one.take(second) == [(2, UNIQUE, 0, None)]
@@ -73,7 +73,7 @@ def test_a_page_that_comes_before_what_it_duplicates_is_revised_once(one: Desk, 
     assert one.take(first, near) == one.take(second) == []
 
 
-def test_a_longer_page_is_not_a_duplicate_of_the_part_that_came_before(one: Desk) -> None:
+def test_a_longer_page_is_not_a_duplicate_of_an_earlier_part_of_it(one: Desk) -> None:
     part, whole = document(1, SOME[:30]), document(2, SOME, fingerprint=1)
     one.take(part)
     assert one.take(whole, {0: 0}) == [(2, UNIQUE, 0, None)]
@@ -105,18 +105,18 @@ def test_a_duplicate_of_a_duplicate_names_the_first_of_the_group(one: Desk) -> N
 @pytest.mark.parametrize(
     ("bands", "kind"), [(BandFilter(16, 8), DUPLICATE), (BandFilter(1, 128), UNIQUE), (None, UNIQUE)], ids=str
 )
-def test_what_a_bucket_found_is_compared_only_where_the_documents_share_a_band(
+def test_a_candidate_of_a_bucket_is_compared_only_if_the_documents_share_a_band(
     tmp_path: Path, bands: BandFilter | None, kind: Kind
 ) -> None:
-    # Too far apart for the permuted tables: only a band lets these two meet. A bucket names fingerprints, and the
-    # document that is in it may be another one with the same fingerprint.
+    # Too far apart for the permuted tables: only a band can find this pair. A bucket contains fingerprints, and the
+    # document in the bucket may be another one with the same fingerprint.
     with desk(tmp_path, bands=bands) as opened:
         opened.take(document(1, SOME))
-        [(_, said, _, _)] = opened.take(document(2, SOME[:88], fingerprint=0b11111), {0: 10})
-        assert said is kind
+        [(_, found, _, _)] = opened.take(document(2, SOME[:88], fingerprint=0b11111), {0: 10})
+        assert found is kind
 
 
-def test_a_duplicate_stays_what_it_was_said_to_be(one: Desk) -> None:
+def test_a_duplicate_keeps_its_first_verdict(one: Desk) -> None:
     one.take(document(2, SOME[:85], fingerprint=0b10))
     duplicate = document(3, SOME, fingerprint=0)
     assert one.take(duplicate, {0b10: 0})[-1] == (3, DUPLICATE, 0, 2)
@@ -130,7 +130,7 @@ def test_a_duplicate_stays_what_it_was_said_to_be(one: Desk) -> None:
 # Copies
 
 
-def test_of_copies_the_first_with_the_same_bytes_is_named(one: Desk) -> None:
+def test_a_copy_names_the_first_page_with_the_same_bytes(one: Desk) -> None:
     one.take(document(1, SOME, tokens="t"))
     one.take(document(2, SOME, tokens="t", content="c"))
     one.register(document(3, SOME, tokens="t", content="c"))
@@ -139,14 +139,14 @@ def test_of_copies_the_first_with_the_same_bytes_is_named(one: Desk) -> None:
     assert (verdict.match.relation, verdict.match.id.offset, verdict.match.group.offset) == (Relation.IDENTICAL, 2, 1)
 
 
-def test_a_copy_never_points_at_a_later_one_with_the_same_bytes(one: Desk) -> None:
+def test_a_copy_never_names_a_later_page_with_the_same_bytes(one: Desk) -> None:
     one.take(document(1, SOME, tokens="t"))
     for offset in (5, 3, 6):
         one.register(document(offset, SOME, tokens="t", content="c"))
     assert one.summaries() == [(5, DUPLICATE, 0, 1), (3, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 3)]
 
 
-def test_a_copy_waits_for_nothing_and_is_not_told_again(one: Desk) -> None:
+def test_a_copy_settles_immediately_and_gets_one_verdict(one: Desk) -> None:
     first, copy = PAIRS[Relation.IDENTICAL]()
     one.take(first)
     one.register(copy)
@@ -156,7 +156,7 @@ def test_a_copy_waits_for_nothing_and_is_not_told_again(one: Desk) -> None:
     assert one.take(copy) == []
 
 
-def test_a_late_earlier_copy_takes_over_and_the_former_first_is_revised_once(one: Desk) -> None:
+def test_an_earlier_copy_that_arrives_late_takes_over_and_the_former_first_is_revised_once(one: Desk) -> None:
     first, second, third = (document(offset, SOME, content="c", tokens="t") for offset in (1, 2, 3))
     assert one.take(third) == [(3, UNIQUE, 0, None)]
     assert sorted(one.take(second)) == [(2, UNIQUE, 0, None), (3, DUPLICATE, 1, 2)]
@@ -166,7 +166,7 @@ def test_a_late_earlier_copy_takes_over_and_the_former_first_is_revised_once(one
         assert one.take(each) == []
 
 
-def test_after_a_take_over_a_later_page_with_the_bytes_of_the_former_first_is_identical_to_it(one: Desk) -> None:
+def test_after_a_takeover_a_page_with_the_bytes_of_the_former_first_is_identical_to_it(one: Desk) -> None:
     one.take(document(3, SOME, tokens="t", content="c"))
     one.take(document(1, SOME, tokens="t"))
     one.verdicts()
@@ -174,20 +174,20 @@ def test_after_a_take_over_a_later_page_with_the_bytes_of_the_former_first_is_id
     [verdict] = one.verdicts()
     assert verdict.match is not None
     assert (verdict.match.relation, verdict.match.id.offset, verdict.match.group.offset) == (Relation.IDENTICAL, 3, 1)
-    # One between them stands before the former first, and so is the first with these bytes from now on.
+    # The second page is earlier than the former first one, so it is now the first with these bytes.
     for offset in (2, 6):
         one.register(document(offset, SOME, tokens="t", content="c"))
     assert one.summaries() == [(2, DUPLICATE, 0, 1), (6, DUPLICATE, 0, 2)]
 
 
-def test_a_take_over_by_the_same_bytes_leaves_the_new_first_to_be_named(one: Desk) -> None:
+def test_after_a_takeover_by_a_page_with_the_same_bytes_copies_name_the_new_first(one: Desk) -> None:
     for offset in (3, 1):
         one.take(document(offset, SOME, tokens="t", content="c"))
     one.verdicts()
     assert one.take(document(5, SOME, tokens="t", content="c")) == [(5, DUPLICATE, 0, 1)]
 
 
-def test_a_page_that_waits_when_an_earlier_copy_comes_is_settled_by_it(one: Desk) -> None:
+def test_a_pending_page_is_settled_by_an_earlier_copy(one: Desk) -> None:
     first, second = PAIRS[Relation.SAME_TEXT]()
     one.register(second)
     one.register(first)
@@ -198,7 +198,7 @@ def test_a_page_that_waits_when_an_earlier_copy_comes_is_settled_by_it(one: Desk
     assert one.summaries() == [(1, UNIQUE, 0, None)]
 
 
-def test_every_page_is_given_to_the_offline_pass_once(one: Desk) -> None:
+def test_every_page_is_archived_once(one: Desk) -> None:
     first, second, third = (document(offset, SOME, tokens="t") for offset in (1, 2, 3))
     for each in (second, third, first, second):
         one.take(each)
@@ -210,7 +210,7 @@ def test_every_page_is_given_to_the_offline_pass_once(one: Desk) -> None:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[tuple[Desk, Desk]]:
-    """Owners 0 and 1 of two."""
+    """Provide owners 0 and 1 of two."""
     with desk(tmp_path / "0", number=0, owners=2) as one, desk(tmp_path / "1", number=1, owners=2) as other:
         yield one, other
 
@@ -220,12 +220,12 @@ def questions_of(asker: Desk) -> list[Question]:
 
 
 def mine_and_other(later: int = 2, earlier: int = 1) -> tuple[Document, Document]:
-    """A page of owner 0, and one like it of owner 1."""
+    """Return a page of owner 0, and a similar page of owner 1."""
     [other] = owned_by(1, 2)
     return document(later, SOME, fingerprint=0), document(earlier, SOME, fingerprint=other)
 
 
-def test_a_page_is_settled_when_the_owner_of_what_was_found_has_given_evidence(two: tuple[Desk, Desk]) -> None:
+def test_a_page_is_settled_when_the_owner_of_its_candidate_has_sent_evidence(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other()
     asked.take(other)
     assert asker.take(mine, {other.fingerprint: 3}) == []
@@ -242,7 +242,7 @@ def test_a_page_is_settled_when_the_owner_of_what_was_found_has_given_evidence(t
         assert asker.summaries() == []
 
 
-def test_the_owner_who_is_asked_revises_its_own_later_page(two: tuple[Desk, Desk]) -> None:
+def test_the_owner_that_receives_a_question_revises_its_own_later_page(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other(later=1, earlier=2)
     asked.take(other)
     asked.verdicts()
@@ -255,7 +255,7 @@ def test_the_owner_who_is_asked_revises_its_own_later_page(two: tuple[Desk, Desk
     assert asker.summaries() == [(1, UNIQUE, 0, None)]
 
 
-def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, Desk]) -> None:
+def test_evidence_about_several_candidates_contains_the_best_match(two: tuple[Desk, Desk]) -> None:
     _, asked = two
     first, second, third, none = owned_by(1, 2, count=4)
     asked.take(document(3, SOME, fingerprint=third))
@@ -270,7 +270,7 @@ def test_the_owner_who_is_asked_about_several_names_the_best(two: tuple[Desk, De
     assert evidence.match.id.offset == 1
 
 
-def test_evidence_before_the_join_is_done_is_kept_and_after_it_revises(two: tuple[Desk, Desk]) -> None:
+def test_evidence_before_the_last_answer_is_kept_and_later_evidence_revises(two: tuple[Desk, Desk]) -> None:
     (asker, asked), (mine, other) = two, mine_and_other()
     asked.take(other)
     asked.owner.on_question(Question(mine, {other.fingerprint: found_by_table(0)}), 0, asked.out)
@@ -311,7 +311,7 @@ def test_evidence_for_an_unknown_page_is_ignored(two: tuple[Desk, Desk]) -> None
     assert asker.summaries() == []
 
 
-def test_what_waits_and_what_is_known_outlive_a_restart(tmp_path: Path) -> None:
+def test_pending_and_settled_documents_survive_a_restart(tmp_path: Path) -> None:
     mine = document(9, 1)
     [candidate] = owned_by(1, 2)
     with desk(tmp_path, owners=2) as opened:

@@ -1,4 +1,4 @@
-"""What an owner does not keep: variants and candidates over a limit, what was forgotten, what is old."""
+"""Tests of what an owner discards: variants and candidates over a limit, forgotten documents, expired documents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ ANOTHER_BATCH = BatchId(7, 7, 7)
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Desk]:
-    """The only owner."""
+    """Provide the only owner."""
     with desk(tmp_path) as opened:
         yield opened
 
@@ -32,17 +32,17 @@ def kept(opened: Desk, fingerprint: int = 0) -> list[int]:
 # Limits
 
 
-def test_of_too_many_variants_the_first_in_the_order_of_all_pages_are_kept(tmp_path: Path) -> None:
+def test_the_earliest_variants_are_kept_up_to_the_limit(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=2) as opened:
         for offset in (4, 3, 2, 1):
             opened.take(document(offset, offset))
         assert kept(opened) == [1, 2]
         opened.verdicts()
-        # A dropped one is still known to have been seen, and is not told again.
+        # The directory still has a dropped one, so it gets no second verdict.
         assert opened.take(document(4, 4)) == []
 
 
-def test_variants_that_come_in_order_are_capped(tmp_path: Path) -> None:
+def test_variants_that_arrive_in_order_are_capped(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=2) as opened:
         for offset in range(20):
             opened.register(document(offset, offset))
@@ -54,7 +54,7 @@ def test_variants_that_come_in_order_are_capped(tmp_path: Path) -> None:
         assert [opened.take(document(offset, offset)) for offset in range(20)] == [[]] * 20
 
 
-def test_variants_that_wait_together_are_capped_when_they_are_settled(tmp_path: Path) -> None:
+def test_variants_that_are_pending_together_are_capped_when_they_settle(tmp_path: Path) -> None:
     pages = [document(offset, offset) for offset in range(6)]
     with desk(tmp_path, most_variants=2) as opened:
         for each in pages:
@@ -65,7 +65,7 @@ def test_variants_that_wait_together_are_capped_when_they_are_settled(tmp_path: 
         assert len(opened.summaries()) == 6
 
 
-def test_a_copy_that_is_one_too_many_when_it_is_taken_over_leaves_once(tmp_path: Path) -> None:
+def test_a_copy_over_the_limit_is_removed_once_in_a_takeover(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=1) as opened:
         opened.register(document(2, SOME, tokens="t"))
         opened.register(document(1, SOME, tokens="t"))
@@ -73,7 +73,7 @@ def test_a_copy_that_is_one_too_many_when_it_is_taken_over_leaves_once(tmp_path:
         assert kept(opened) == [1]
 
 
-def test_a_variant_over_the_limit_stays_until_it_is_settled(tmp_path: Path) -> None:
+def test_a_variant_over_the_limit_is_kept_until_it_settles(tmp_path: Path) -> None:
     with desk(tmp_path, most_variants=1) as opened:
         last, first = document(2, 2), document(1, 1)
         opened.register(last)
@@ -84,7 +84,7 @@ def test_a_variant_over_the_limit_stays_until_it_is_settled(tmp_path: Path) -> N
         assert sorted(opened.summaries()) == [(1, UNIQUE, 0, None), (2, UNIQUE, 0, None)]
 
 
-def test_of_too_many_candidates_the_nearest_are_asked_about(tmp_path: Path) -> None:
+def test_only_the_nearest_candidates_are_examined(tmp_path: Path) -> None:
     mine = document(9, 1)
     far = next(1 << a | 1 << b for a in range(64) for b in range(a) if owner_of(1 << a | 1 << b, 2) == 1)
     near = owned_by(1, 2, count=3)
@@ -94,7 +94,7 @@ def test_of_too_many_candidates_the_nearest_are_asked_about(tmp_path: Path) -> N
         assert sorted(question.candidates) == sorted(near)
 
 
-def test_at_equal_distance_the_one_that_more_tables_found_is_asked_about(tmp_path: Path) -> None:
+def test_at_equal_distance_the_candidate_that_more_tables_found_is_examined(tmp_path: Path) -> None:
     mine = document(9, 1)
     one, other = owned_by(1, 2, count=2)
     with desk(tmp_path, owners=2, most_candidates=1) as opened:
@@ -117,7 +117,7 @@ def test_a_forgotten_page_no_longer_makes_others_duplicates(one: Desk) -> None:
     assert one.take(document(2, SOME, url="v", tokens="t")) == [(2, UNIQUE, 0, None)]
 
 
-def test_only_the_documents_of_that_url_are_forgotten(one: Desk) -> None:
+def test_only_the_documents_of_the_url_are_forgotten(one: Desk) -> None:
     one.take(document(1, 1, url="u"))
     one.take(document(2, 2, url="v"))
     one.take(document(3, 3, url="u", fingerprint=5))
@@ -138,7 +138,7 @@ def test_a_forgotten_page_that_is_registered_again_stays_forgotten(one: Desk) ->
     assert len(one.owner.pending) == 0
 
 
-def test_a_forgotten_copy_is_named_no_more(one: Desk) -> None:
+def test_a_forgotten_copy_is_never_named_again(one: Desk) -> None:
     one.take(document(1, SOME, tokens="t"))
     one.take(document(2, SOME, tokens="t", content="c", url="u"))
     one.owner.forget("u", one.out)
@@ -149,7 +149,7 @@ def test_a_forgotten_copy_is_named_no_more(one: Desk) -> None:
     assert list(one.owner.directory.documents_of_url("u")) == []
 
 
-def test_a_forgotten_copy_is_not_told_again(one: Desk) -> None:
+def test_a_forgotten_copy_gets_no_second_verdict(one: Desk) -> None:
     copy = document(2, SOME, tokens="t", url="u")
     one.take(document(1, SOME, tokens="t"))
     one.take(copy)
@@ -157,7 +157,7 @@ def test_a_forgotten_copy_is_not_told_again(one: Desk) -> None:
     assert one.take(copy) == []
 
 
-def test_a_page_that_waits_for_answers_is_told_that_it_was_forgotten(one: Desk) -> None:
+def test_a_page_forgotten_while_it_waits_for_answers_is_skipped(one: Desk) -> None:
     page = document(1, SOME, url="u")
     one.register(page)
     one.owner.forget("u", one.out)
@@ -168,7 +168,7 @@ def test_a_page_that_waits_for_answers_is_told_that_it_was_forgotten(one: Desk) 
     assert len(one.owner.pending) == one.owner.pending.batches == 0
 
 
-def test_a_page_that_waits_for_evidence_is_told_that_it_was_forgotten(tmp_path: Path) -> None:
+def test_a_page_forgotten_while_it_waits_for_evidence_is_skipped(tmp_path: Path) -> None:
     page = document(1, SOME, url="u")
     [candidate] = owned_by(1, 2)
     with desk(tmp_path, owners=2) as opened:
@@ -180,14 +180,14 @@ def test_a_page_that_waits_for_evidence_is_told_that_it_was_forgotten(tmp_path: 
         assert len(opened.owner.pending) == 0
 
 
-def test_a_settled_page_is_forgotten_without_a_word(one: Desk) -> None:
+def test_a_settled_page_is_forgotten_without_a_verdict(one: Desk) -> None:
     one.take(document(1, SOME, url="u"))
     one.owner.forget("u", one.out)
     assert one.out.skipped == []
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_a_question_about_what_is_not_known_is_answered_with_no_match(one: Desk, forgotten: bool) -> None:
+def test_a_question_about_an_unknown_fingerprint_is_answered_without_a_match(one: Desk, forgotten: bool) -> None:
     if forgotten:
         one.take(document(1, SOME, url="u"))
         one.owner.forget("u", one.out)
@@ -196,7 +196,7 @@ def test_a_question_about_what_is_not_known_is_answered_with_no_match(one: Desk,
     assert one.out.evidence == {3: [Evidence(asking.id, 1, (0,), None)]}
 
 
-def test_what_is_old_expires_and_the_rest_stays(one: Desk) -> None:
+def test_old_documents_expire_and_newer_ones_stay(one: Desk) -> None:
     one.take(document(1, 1, tokens="t", timestamp=100))
     one.register(document(2, 1, tokens="t", timestamp=150, content="c"))
     one.take(document(3, 3, timestamp=200))
@@ -209,5 +209,5 @@ def test_what_is_old_expires_and_the_rest_stays(one: Desk) -> None:
     assert one.out.forgotten[::3].tolist() == [100, 150, 199]
     assert one.owner.directory.first_copy_with(document(2, 1, content="c").checksums.content) is None
     assert one.take(document(5, 1, tokens="t", content="c", timestamp=300)) == [(5, UNIQUE, 0, None)]
-    # The time is that of the page, whatever its place in the partition.
+    # Documents expire by the time of the page, whatever its offset.
     assert one.owner.directory.has_marker(0, DocumentId(100, 0, 1))

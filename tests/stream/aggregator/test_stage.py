@@ -1,4 +1,4 @@
-"""The aggregator: from the messages of its inbox to verdicts, and back again after a restart."""
+"""Tests of the aggregator: from the messages of its inbox to verdicts, also after a restart."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ def by_document(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
     return {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
 
 
-# What a verdict says
+# Fields of a verdict
 
 
 def test_a_unique_page(stream: Wired) -> None:
@@ -64,9 +64,9 @@ def test_a_unique_page(stream: Wired) -> None:
 
 
 def test_a_near_duplicate_names_the_tables_that_found_it(stream: Wired) -> None:
-    said = by_document(stream.take([page(0, BASE), page(1, NEAR)]))
-    assert said["0:0"].verdict is Kind.UNIQUE
-    near = said["0:1"]
+    verdicts = by_document(stream.take([page(0, BASE), page(1, NEAR)]))
+    assert verdicts["0:0"].verdict is Kind.UNIQUE
+    near = verdicts["0:1"]
     assert (near.verdict, near.relation, near.revision) == (Kind.DUPLICATE, Relation.NEAR, 0)
     assert near.duplicate_of == near.first_of_group == PageRef("http://example/0", "0:0")
     assert near.found_by
@@ -94,19 +94,19 @@ def test_a_duplicate_of_a_duplicate_names_the_first_of_its_group(stream: Wired) 
 
 
 def test_a_recrawl_is_marked(stream: Wired) -> None:
-    said = by_document(stream.take([page(0, BASE, url="u"), page(1, BASE, url="u"), page(2, BASE, url="v")]))
-    assert [said[name].same_url for name in ("0:0", "0:1", "0:2")] == [False, True, False]
+    verdicts = by_document(stream.take([page(0, BASE, url="u"), page(1, BASE, url="u"), page(2, BASE, url="v")]))
+    assert [verdicts[name].same_url for name in ("0:0", "0:1", "0:2")] == [False, True, False]
 
 
-def test_a_late_page_that_stands_earlier_revises(stream: Wired) -> None:
+def test_an_earlier_page_that_arrives_late_revises(stream: Wired) -> None:
     assert [each.verdict for each in stream.take([page(5, NEAR, timestamp=50)])] == [Kind.UNIQUE]
-    said = by_document(stream.take([page(6, BASE, timestamp=40)]))
-    assert (said["0:6"].verdict, said["0:6"].revision) == (Kind.UNIQUE, 0)
-    assert (said["0:5"].verdict, said["0:5"].revision) == (Kind.DUPLICATE, 1)
-    assert said["0:5"].duplicate_of == PageRef("http://example/6", "0:6")
+    verdicts = by_document(stream.take([page(6, BASE, timestamp=40)]))
+    assert (verdicts["0:6"].verdict, verdicts["0:6"].revision) == (Kind.UNIQUE, 0)
+    assert (verdicts["0:5"].verdict, verdicts["0:5"].revision) == (Kind.DUPLICATE, 1)
+    assert verdicts["0:5"].duplicate_of == PageRef("http://example/6", "0:6")
 
 
-def test_a_skipped_page_says_why(stream: Wired) -> None:
+def test_the_verdict_on_a_skipped_page_has_the_reason(stream: Wired) -> None:
     [skipped] = stream.take([page(0, ["short"], timestamp=1_000)])
     assert skipped == Verdict(
         url="http://example/0", document="0:0", fetched_at=None, verdict=Kind.SKIPPED, revision=0, reason="too short",
@@ -114,7 +114,7 @@ def test_a_skipped_page_says_why(stream: Wired) -> None:
     )  # fmt: skip
 
 
-def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
+def test_the_verdict_on_a_truncated_page_has_a_reason(tmp_path: Path) -> None:
     stream = Wired(replace(SETTINGS, page_tokens=60), tmp_path)
     [cut] = stream.take([page(0, BASE)])
     stream.close()
@@ -122,19 +122,19 @@ def test_a_page_that_was_cut_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
-def test_verdicts_are_written_in_the_form_that_was_set(tmp_path: Path, form: str) -> None:
+def test_verdicts_are_written_in_the_configured_form(tmp_path: Path, form: str) -> None:
     stream = Wired(replace(SETTINGS, verdict_format=form), tmp_path)
-    said = stream.take([page(0, BASE), page(1, NEAR), page(2, ["short"])])
+    verdicts = stream.take([page(0, BASE), page(1, NEAR), page(2, ["short"])])
     values = [record.value or b"" for record in stream.sent[stream.topics.verdicts, 0]]
     stream.close()
     read: Any = json.loads if form == "json" else msgpack.unpackb
-    assert [read(value)["document"] for value in values] == [each.document for each in said]
+    assert [read(value)["document"] for value in values] == [each.document for each in verdicts]
     assert [list(read(value)) for value in values] == [[field.name for field in fields(Verdict)]] * 3
     assert [write_verdict(read_verdict(value), form) for value in values] == values
     assert set(read(values[0])) == set(Verdict.__slots__)
 
 
-def test_every_settled_document_is_given_to_the_offline_pass_once(stream: Wired) -> None:
+def test_every_settled_document_is_archived_once(stream: Wired) -> None:
     stream.take(crawl()[3:])
     stream.take(crawl()[:3])
     given = [each for record in stream.sent[stream.topics.documents, 0] for each in read_documents(record.value)]
@@ -161,7 +161,7 @@ def test_any_cut_into_batches_ends_in_the_same_verdicts(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_owners_ask_each_other(stream: Wired) -> None:
+def test_owners_exchange_questions_and_evidence(stream: Wired) -> None:
     stream.take([page(offset, [*BASE[:-1], f"end{offset}"]) for offset in range(12)])
     kinds = [
         decode_any(record.value, VERSIONS)[0] for owner in (0, 1) for record in stream.sent[stream.topics.inbox, owner]
@@ -174,21 +174,21 @@ def test_owners_ask_each_other(stream: Wired) -> None:
 # Orders
 
 
-def test_a_forgotten_url_makes_no_duplicates_any_more(stream: Wired) -> None:
+def test_a_forgotten_url_makes_no_more_duplicates(stream: Wired) -> None:
     stream.take([page(0, BASE, url="u")])
     assert stream.send(orders(Forget("u"), stream.topics.inbox, 2)) == []
     [again] = stream.take([page(1, BASE, url="v")])
     assert again.verdict is Kind.UNIQUE
 
 
-def test_what_is_old_expires(stream: Wired) -> None:
+def test_old_documents_expire(stream: Wired) -> None:
     stream.take([page(0, BASE, timestamp=1_000), page(1, text_of(2), timestamp=2_000)])
     stream.send(orders(Expire(2_000), stream.topics.inbox, 2))
-    said = by_document(stream.take([page(2, BASE, timestamp=3_000), page(3, text_of(2), timestamp=3_000)]))
-    assert [said["0:2"].verdict, said["0:3"].verdict] == [Kind.UNIQUE, Kind.DUPLICATE]
+    verdicts = by_document(stream.take([page(2, BASE, timestamp=3_000), page(3, text_of(2), timestamp=3_000)]))
+    assert [verdicts["0:2"].verdict, verdicts["0:3"].verdict] == [Kind.UNIQUE, Kind.DUPLICATE]
 
 
-def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> None:
+def test_a_pending_page_that_is_forgotten_gets_a_verdict(tmp_path: Path) -> None:
     waits = registration(document(0, 1, url="u", timestamp=1_000))
     stage, _ = aggregator(ONE, 0, tmp_path)
     stage.process(records([waits]))
@@ -200,7 +200,7 @@ def test_a_page_that_waits_and_is_forgotten_gets_a_verdict(tmp_path: Path) -> No
     assert stage.pending == 0
 
 
-# What cannot be used
+# Invalid messages
 
 
 def registration(*some: Any, settings: Settings = ONE) -> bytes:
@@ -212,7 +212,7 @@ def verdicts_of(outputs: Sequence[Output]) -> list[Verdict]:
     return [read_verdict(output.value or b"") for output in outputs]
 
 
-def test_foreign_messages_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_foreign_messages_are_rejected_and_the_others_are_processed(tmp_path: Path) -> None:
     [skipped] = write_skipped([SkippedPage(DocumentId(1, 0, 9), "u", None, "too short")])
     ours = {"plan": plan_of(ONE).digest}
     inbox = records([
@@ -242,7 +242,7 @@ MESSAGES: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_messages_of_another_plan_are_rejected_with_both_digests(tmp_path: Path, kind: str) -> None:
+def test_messages_of_another_plan_are_rejected_and_both_digests_are_named(tmp_path: Path, kind: str) -> None:
     ours, other = plan_of(ONE).digest, plan_of(replace(ONE, tables=10)).digest
     stage, _ = aggregator(ONE, 0, tmp_path)
     waves = stage.process(records([MESSAGES[kind](other), MESSAGES[kind](ours)]))
@@ -255,32 +255,32 @@ def test_messages_of_another_plan_are_rejected_with_both_digests(tmp_path: Path,
 
 
 def changed(kind: str, **changes: Any) -> bytes:
-    """A good message of a kind but for these columns."""
+    """Return a valid message of a kind with these columns replaced."""
     return encode(kind, decode(MESSAGES[kind](plan_of(ONE).digest), kind) | changes)
 
 
 def sketched(kind: str, *words: int) -> bytes:
-    """A good message of a kind but for the sketch of its only document."""
+    """Return a valid message of a kind with the sketch of its only document replaced."""
     return changed(kind, sketch=np.array(words, np.uint64), words=np.array([len(words)], np.int64))
 
 
 CORRUPT = {
     "answers of a partition outside the plan": changed("answers", partition=plan_of(ONE).partitions),
     "answers of a partition below zero": changed("answers", partition=-1),
-    "answers of a partition that is no whole number": changed("answers", partition=0.0),
+    "answers of a partition that is not an integer": changed("answers", partition=0.0),
     "answers of a partition that is an array": changed("answers", partition=np.zeros(2)),
-    "a question about a document before the first": changed("questions", number=np.array([-1], np.int64)),
+    "a question about a document with a negative number": changed("questions", number=np.array([-1], np.int64)),
     "an infinite asker": changed("questions", asker=float("inf")),
-    "an asker that is no whole number": changed("questions", asker=0.0),
-    "an asker that is no owner": changed("questions", asker=ONE.owners),
+    "an asker that is not an integer": changed("questions", asker=0.0),
+    "an asker that is not an owner": changed("questions", asker=ONE.owners),
     "an asker below zero": changed("questions", asker=-1),
-    "a candidate that is no whole number": changed("questions", candidate=np.array([7.0])),
+    "a candidate that is not an integer": changed("questions", candidate=np.array([7.0])),
     "a question without a sketch": sketched("questions"),
     "a question with a sketch without values": sketched("questions", 0),
     "a question with a sketch of one value": sketched("questions", 1 << 8, 5),
-    "a skipped page with a number for a url": encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
-    "evidence about no fingerprint": changed("evidence", fingerprint=["x"]),
-    "evidence about a match that is none": changed("evidence", match=["match"]),
+    "a skipped page with a number as its url": encode("skipped", {"pages": [[1, 0, 9, 5, None, "empty"]]}),
+    "evidence about an invalid fingerprint": changed("evidence", fingerprint=["x"]),
+    "evidence with an invalid match": changed("evidence", match=["match"]),
     "a batch of large numbers": changed("registrations", batch=[0, 0, 2**63]),
     "no partition that will answer": changed("registrations", expected=np.empty(0, np.int64)),
     "a partition outside the plan that will answer": changed(
@@ -289,7 +289,7 @@ CORRUPT = {
     "a partition below zero that will answer": changed("registrations", expected=np.array([-1, 0], np.int64)),
     "more checksums than documents": changed("registrations", checksums=np.zeros((2, 48), np.uint8)),
     "no sketch": sketched("registrations"),
-    "a sketch shorter than it says": sketched("registrations", *ASKING.sketch[:-1].tolist()),
+    "a sketch shorter than its header requires": sketched("registrations", *ASKING.sketch[:-1].tolist()),
     "a sketch without values": sketched("registrations", 0),
     "a sketch of one value": sketched("registrations", 1 << 8, 5),
 }
@@ -306,7 +306,7 @@ POISON = [
 
 
 @pytest.mark.parametrize(("poison", "reason"), POISON)
-def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_rest_goes_on(
+def test_a_malformed_message_becomes_a_dead_letter_and_the_others_are_processed(
     tmp_path: Path, poison: bytes, reason: str
 ) -> None:
     plan = plan_of(ONE).digest
@@ -328,7 +328,7 @@ def test_what_looks_like_a_message_and_is_none_becomes_a_dead_letter_and_the_res
 
 
 @pytest.mark.parametrize("saved", range(0, 12, 2))
-def test_after_a_restart_the_same_is_said_again_except_for_latency(tmp_path: Path, saved: int) -> None:
+def test_after_a_restart_the_outputs_are_repeated_except_for_latency(tmp_path: Path, saved: int) -> None:
     stream = Wired(SETTINGS, tmp_path / "whole")
     for each in crawl():
         stream.take([each])
@@ -347,13 +347,13 @@ def test_after_a_restart_the_same_is_said_again_except_for_latency(tmp_path: Pat
         assert start == saved
         repeated = second.process(inbox[start:])
         second.close()
-        assert silent(repeated.waves[0]) == silent(expected.waves[0])
+        assert without_latency(repeated.waves[0]) == without_latency(expected.waves[0])
         assert [each.latency_ms for each in verdicts_of(outputs_to(repeated, "t.verdicts"))] == [
             (each.latency_ms or 0) + 7_000 for each in verdicts_of(outputs_to(expected, "t.verdicts"))
         ]
 
 
-def test_what_was_frozen_is_saved_as_it_was_while_the_owner_goes_on(tmp_path: Path) -> None:
+def test_a_frozen_state_is_saved_unchanged_while_the_owner_continues(tmp_path: Path) -> None:
     stream = Wired(SETTINGS, tmp_path / "whole")
     for each in crawl():
         stream.take([each])
@@ -369,7 +369,7 @@ def test_what_was_frozen_is_saved_as_it_was_while_the_owner_goes_on(tmp_path: Pa
         first.close()
         second, start = aggregator(SETTINGS, 0, directory)
         assert start == frozen
-        assert silent(second.process(inbox[start:]).waves[0]) == silent(expected.waves[0])
+        assert without_latency(second.process(inbox[start:]).waves[0]) == without_latency(expected.waves[0])
         second.close()
 
 
@@ -385,8 +385,8 @@ def test_an_owner_with_much_to_save_is_full_until_it_is_frozen(tmp_path: Path) -
     stage.close()
 
 
-def silent(outputs: Sequence[Output]) -> list[Any]:
-    """What was said, without how long it took."""
+def without_latency(outputs: Sequence[Output]) -> list[Any]:
+    """Return the outputs without the latencies."""
     return [
         replace(read_verdict(output.value), latency_ms=None)
         if output.topic == "t.verdicts" and output.value is not None

@@ -14,7 +14,7 @@ PARTITION = "neardup.inbox-3"
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A state directory with a value and offset 7."""
+    """Create a state directory with a value and offset 7."""
     with closing(Store(tmp_path, PARTITION)) as store:
         store.put(b"key", b"value" * 100)
         store.save(7)
@@ -22,19 +22,19 @@ def saved(tmp_path: Path) -> Path:
 
 
 def overwrite(path: Path, content: bytes = b"\xa5" * 64) -> None:
-    """Replace the first bytes of a file, keeping its length."""
+    """Overwrite the first bytes of a file without changing its length."""
     data = path.read_bytes()
     assert data
     path.write_bytes((content + data[len(content) :])[: len(data)])
 
 
-def test_a_new_directory_is_empty_and_knows_nothing_of_the_log(tmp_path: Path) -> None:
+def test_a_new_directory_is_empty_and_has_no_offset(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "deep" / "down", PARTITION)) as store:
         assert store.offset == 0
         assert store.get(b"key") is None
 
 
-def test_a_change_is_seen_before_it_is_saved(tmp_path: Path) -> None:
+def test_a_change_is_visible_before_it_is_saved(tmp_path: Path) -> None:
     with closing(Store(tmp_path, PARTITION)) as store:
         store.put(b"key", b"1")
         assert store.get(b"key") == b"1"
@@ -43,7 +43,7 @@ def test_a_change_is_seen_before_it_is_saved(tmp_path: Path) -> None:
         assert store.get(b"key") == b"2"
 
 
-def test_saved_changes_and_offset_are_there_after_reopening(saved: Path) -> None:
+def test_saved_changes_and_the_offset_survive_reopening(saved: Path) -> None:
     with closing(Store(saved, PARTITION)) as store:
         assert store.get(b"key") == b"value" * 100
         assert store.offset == 7
@@ -75,14 +75,14 @@ def test_an_offset_can_be_saved_without_changes(saved: Path) -> None:
         assert store.get(b"key") == b"value" * 100
 
 
-def test_a_killed_worker_leaves_data_and_offset_of_its_last_save(tmp_path: Path) -> None:
+def test_a_killed_worker_leaves_the_data_and_offset_of_its_last_save(tmp_path: Path) -> None:
     original, copy = tmp_path / "original", tmp_path / "copy"
     with closing(Store(original, PARTITION)) as store:
         for offset in range(1, 4):
             store.put(b"key", str(offset).encode())
             store.save(offset)
         store.put(b"key", b"unsaved")
-        # What is on disk now is what a kill would leave; LOCK is held by this process only.
+        # A kill would leave the files as they are now; only this process holds the LOCK file.
         (copy / "store").mkdir(parents=True)
         for path in (original / "store").iterdir():
             if path.name != "LOCK":
@@ -111,7 +111,7 @@ def test_an_unsaved_deletion_is_lost_on_close(saved: Path) -> None:
         assert store.get(b"key") == b"value" * 100
 
 
-def test_a_scan_sees_what_is_not_saved_and_nothing_of_other_prefixes(tmp_path: Path) -> None:
+def test_a_scan_includes_unsaved_changes_and_excludes_other_prefixes(tmp_path: Path) -> None:
     with closing(Store(tmp_path, PARTITION)) as store:
         for key in (b"a", b"b1", b"b2", b"b3", b"c"):
             store.put(key, b"old")
@@ -130,7 +130,7 @@ changes = st.dictionaries(keys, st.none() | st.binary(max_size=4))
 
 @settings(max_examples=40)
 @given(saves=st.lists(changes, max_size=5), unsaved=changes, prefix=st.sampled_from([b"a", b"b", b"b\xff", b"z"]))
-def test_it_behaves_like_a_dict_that_forgets_what_was_not_saved(
+def test_it_behaves_like_a_dict_that_loses_unsaved_changes(
     tmp_path_factory: pytest.TempPathFactory,
     saves: list[dict[bytes, bytes | None]],
     unsaved: dict[bytes, bytes | None],
@@ -152,7 +152,7 @@ def test_it_behaves_like_a_dict_that_forgets_what_was_not_saved(
 
 @settings(max_examples=40)
 @given(frozen=changes, meanwhile=changes, prefix=st.sampled_from([b"a", b"b", b"b\xff", b"z"]), is_saved=st.booleans())
-def test_changes_go_on_while_what_was_frozen_is_on_its_way(
+def test_changes_are_possible_while_a_frozen_state_is_being_saved(
     tmp_path_factory: pytest.TempPathFactory,
     frozen: dict[bytes, bytes | None],
     meanwhile: dict[bytes, bytes | None],
@@ -180,7 +180,7 @@ def test_changes_go_on_while_what_was_frozen_is_on_its_way(
         assert_holds(store, gone | old | (frozen if is_saved else {}), prefix)
 
 
-def test_what_was_frozen_and_never_saved_is_saved_with_the_next(tmp_path: Path) -> None:
+def test_frozen_changes_that_were_never_saved_are_saved_the_next_time(tmp_path: Path) -> None:
     with closing(Store(tmp_path, PARTITION)) as store:
         store.put(b"key", b"1")
         store.freeze(1)
@@ -190,7 +190,7 @@ def test_what_was_frozen_and_never_saved_is_saved_with_the_next(tmp_path: Path) 
         assert (store.offset, store.get(b"key"), store.get(b"other")) == (2, b"1", b"2")
 
 
-def test_it_says_how_much_is_unsaved(tmp_path: Path) -> None:
+def test_it_reports_the_size_of_unsaved_changes(tmp_path: Path) -> None:
     with closing(Store(tmp_path, PARTITION)) as store:
         store.put(b"key", b"value")
         store.delete(b"other")
@@ -239,11 +239,11 @@ def test_another_layout_version_is_the_wrong_state(saved: Path, monkeypatch: pyt
         Store(saved, PARTITION)
 
 
-def test_a_second_opener_is_told_to_use_its_own_directory(saved: Path) -> None:
+def test_opening_a_directory_twice_is_an_error_that_suggests_another_directory(saved: Path) -> None:
     with closing(Store(saved, PARTITION)) as first:
         with pytest.raises(CorruptState, match="give each its own NEARDUP_STATE"):
             Store(saved, PARTITION)
-        assert first.get(b"key") == b"value" * 100  # the first is not disturbed
+        assert first.get(b"key") == b"value" * 100  # the first process is not disturbed
 
 
 @pytest.mark.parametrize("pattern", ["CURRENT", "MANIFEST-*"])
@@ -280,12 +280,12 @@ def test_a_file_in_the_way_is_corrupt_state(tmp_path: Path) -> None:
         Store(tmp_path, PARTITION)
 
 
-def test_a_scan_over_an_altered_table_is_corrupt_state_and_not_a_shorter_one(tmp_path: Path) -> None:
+def test_a_scan_over_an_altered_table_raises_instead_of_ending_early(tmp_path: Path) -> None:
     with closing(Store(tmp_path, PARTITION)) as store:
         for number in range(2000):
             store.put(b"key%04d" % number, random.Random(number).randbytes(100))
         store.save(1)
-    Store(tmp_path, PARTITION).close()  # what was only in RocksDB's log is now a table
+    Store(tmp_path, PARTITION).close()  # moves the content of RocksDB's log into a table
     (table,) = (tmp_path / "store").glob("*.sst")
     data = bytearray(table.read_bytes())
     data[len(data) // 2] ^= 1

@@ -1,4 +1,4 @@
-"""The process pool: the same chunks as in the calling process, in order, and what happens without processes."""
+"""Tests of the process pool: same chunks as in the calling process, same order, and behaviour without processes."""
 
 import os
 import signal
@@ -129,7 +129,7 @@ def test_few_records_are_featurized_in_the_calling_process(records: list[PlainRe
 def test_a_batch_does_not_wait_for_processes_to_start(records: list[PlainRecord]) -> None:
     pool = PagePool(Signatures(), None, processes=2)
     [(_, chunks)] = pool.featurize(records, COUNT)
-    assert len(chunks) == 1  # made here, all at once
+    assert len(chunks) == 1  # featurized in the calling process, as one chunk
     pool.start()
     [(_, chunks)] = pool.featurize(records, COUNT)
     pool.close()
@@ -142,7 +142,7 @@ def test_processes_ignore_a_stop_signal_to_the_group_of_their_parent(records: li
     assert pool._executor is not None
     started = list(pool._executor._processes)
     for process in started:
-        # They are still starting. Later it is the group that keeps such signals away.
+        # The processes are still starting. Later their own process group keeps such signals away.
         os.kill(process, signal.SIGINT)
         os.kill(process, signal.SIGTERM)
     pool.start()
@@ -169,7 +169,7 @@ def test_pages_are_featurized_in_the_calling_process_if_no_process_starts(
     assert "did not start" in caplog.text
 
 
-def test_no_documents_at_all_are_empty_columns(records: list[PlainRecord]) -> None:
+def test_records_without_documents_give_empty_columns(records: list[PlainRecord]) -> None:
     [(_, [chunk])] = PagePool(Signatures(), simulated_model()).featurize(records[-1:], 1)
     assert chunk.bands.shape == (0, 18)
     assert len(chunk.documents.url) == 0

@@ -1,4 +1,4 @@
-"""The featurizer: what it registers, where, in which order, and what it asks the shards."""
+"""Tests of the featurizer: registrations and probes, their recipients and their order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def made(settings: Settings = SETTINGS, model: FlipModel | None = None, kind: ty
 
 
 def registered(waves: Waves) -> list[tuple[int, Registrations]]:
-    """(owner, what it is told), in order."""
+    """Return (owner, registrations) in order."""
     partitions, m = plan_of(SETTINGS).partitions, SignatureOptions.of(SETTINGS).m
     got = []
     for output in outputs_to(waves, TOPICS.inbox):
@@ -75,7 +75,7 @@ def skipped(waves: Waves) -> list[SkippedPage]:
 
 
 def probed(waves: Waves, settings: Settings = SETTINGS) -> dict[int, Probes]:
-    """By shard partition; one message each."""
+    """Return the probes by shard partition; there must be one message per partition."""
     outputs = outputs_to(waves, TOPICS.probes)
     probes = {int(output.partition or 0): read_probes(body_of(output.value, "probes")) for output in outputs}
     assert len(probes) == len(outputs)
@@ -124,12 +124,12 @@ def test_a_document_has_the_signatures_of_its_page() -> None:
         assert (got.url, got.note, got.size) == (read_page(record).url, None, len(read_page(record).content))
 
 
-def test_a_page_that_was_cut_says_so() -> None:
+def test_a_truncated_page_has_a_note() -> None:
     [cut] = documents(made(replace(SETTINGS, page_tokens=50)).process(PAGES[:1]))
     assert cut.note == "cut: tokens"
 
 
-def test_the_expected_partitions_are_exactly_those_that_are_probed_for_an_owner() -> None:
+def test_the_expected_partitions_are_exactly_the_partitions_probed_for_an_owner() -> None:
     for some in (PAGES[:1], PAGES[1:4], PAGES[4:]):
         waves = made().process(some)
         probes = probed(waves)
@@ -147,7 +147,7 @@ def test_the_expected_partitions_are_exactly_those_that_are_probed_for_an_owner(
 # Probes
 
 
-def test_every_table_is_asked_once_about_every_document_and_the_buckets_about_all_its_bands() -> None:
+def test_every_table_gets_one_probe_per_document_and_the_buckets_one_per_band() -> None:
     plan, routing = plan_of(SETTINGS), Routing(plan_of(SETTINGS))
     signatures = {}
     for record in PAGES:
@@ -173,7 +173,7 @@ def test_every_table_is_asked_once_about_every_document_and_the_buckets_about_al
     assert all(sorted(some) == sorted(signatures) for some in asked.values())
 
 
-def test_the_probabilistic_search_is_told_how_strongly_each_bit_was_decided() -> None:
+def test_probes_of_the_probabilistic_search_contain_the_flip_levels_of_the_bits() -> None:
     settings, model = PROBABILISTIC, simulated_model()
     [probes] = probed(made(settings, model).process(PAGES), settings).values()
     assert probes.levels is not None
@@ -186,23 +186,23 @@ def test_the_probabilistic_search_is_told_how_strongly_each_bit_was_decided() ->
         assert levels.tolist() == model.levels_of(from_the_first_bit)[0].tolist()
 
 
-# Pages that are no documents
+# Pages that are not documents
 
 
-def test_a_page_without_a_fingerprint_goes_to_an_owner_with_the_reason() -> None:
+def test_a_page_without_a_fingerprint_is_sent_to_an_owner_with_the_reason() -> None:
     waves = made().process([*PAGES, SHORT])
     assert skipped(waves) == [SkippedPage(document_id(SHORT), "http://example/50", None, "too short")]
     assert not waves.rejected
 
 
-def test_a_batch_of_skipped_pages_alone_asks_nobody() -> None:
+def test_a_batch_of_only_skipped_pages_sends_no_probes() -> None:
     waves = made().process([SHORT])
     assert len(skipped(waves)) == 1
     assert registered(waves) == []
     assert probed(waves) == {}
 
 
-def test_what_is_no_page_is_rejected_and_the_rest_goes_on() -> None:
+def test_invalid_pages_are_rejected_and_the_others_are_processed() -> None:
     stage = made()
     assert stage.open(Path("nowhere")) is None
     waves = stage.process([PAGES[0], PAGES[1], BAD, page(52, None)])
@@ -214,7 +214,7 @@ def test_what_is_no_page_is_rejected_and_the_rest_goes_on() -> None:
     assert stage.checkpoint() == 53
 
 
-def test_a_page_over_a_limit_is_rejected_if_so_set() -> None:
+def test_a_page_over_a_limit_is_rejected_if_configured() -> None:
     settings = Settings(prefix="t", owners=OWNERS, page_tokens=50, over_limit="reject")
     waves = made(settings).process(PAGES[:1])
     assert [rejection.error.reason for rejection in waves.rejected] == ["over-limit"]
@@ -224,7 +224,7 @@ def test_a_page_over_a_limit_is_rejected_if_so_set() -> None:
 
 
 def mixed(count: int) -> list[PlainRecord]:
-    """Pages of which some are copies, too short, or no pages at all."""
+    """Return pages of which some are copies, too short, or invalid."""
     contents: list[Sequence[str] | bytes] = [text_of(number % 90) for number in range(count)]
     contents[3:100:20] = [["short"]] * len(contents[3:100:20])
     contents[7:100:30] = [b"{"] * len(contents[7:100:30])
@@ -240,7 +240,7 @@ def test_the_number_of_chunks_does_not_change_the_bytes(count: int, settings: Se
     assert [rejection.record for rejection in got.rejected] == [rejection.record for rejection in expected.rejected]
 
 
-def test_more_pages_than_a_batch_takes_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_pages_than_the_batch_size_become_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(featurizer, "_PROBE_BYTES", 5 * 72)
     stage = made()
     waves = stage.process([*PAGES, SHORT, BAD])
@@ -267,7 +267,7 @@ def test_the_probes_of_a_whole_batch_are_far_below_a_megabyte(bands: str) -> Non
 
 @examples(max_examples=15)
 @given(cuts=st.sets(st.integers(1, 39), max_size=6))
-def test_the_same_records_cut_elsewhere_register_the_same_documents(cuts: set[int]) -> None:
+def test_registered_documents_do_not_depend_on_the_batches(cuts: set[int]) -> None:
     some = mixed(40)
     whole = made().process(some)
     stage = made()

@@ -1,4 +1,4 @@
-"""The shard: its answers against all pairs, however the log is cut, and its snapshots."""
+"""Tests of the shard: its answers against all pairs, for any cut of the log, and its snapshots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ cuts = st.lists(st.integers(1, 4), max_size=30)
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What the owners were told."""
+class Received:
+    """Matches and completed batches that the owners received."""
 
     pairs: set[Pair]
     done: list[tuple[int, BatchId]]
 
-    def __add__(self, other: "Heard") -> "Heard":
-        return Heard(self.pairs | other.pairs, self.done + other.done)
+    def __add__(self, other: "Received") -> "Received":
+        return Received(self.pairs | other.pairs, self.done + other.done)
 
 
 def made(settings: Settings, partition: int = 0) -> Shard:
@@ -70,7 +70,7 @@ def opened(directory: Path, settings: Settings, partition: int = 0) -> tuple[Sha
 
 
 def probe(number: int, some: Sequence[int], settings: Settings = EXACT, keys: Sequence[int] | None = None) -> bytes:
-    """Batch `number` with these fingerprints."""
+    """Return a message that probes for these fingerprints as batch `number`."""
     levels = None
     if settings.search == "probabilistic":
         levels = MODEL.levels_of(np.random.default_rng(number).laplace(size=(len(some), 64)))
@@ -87,7 +87,7 @@ def answers_of(waves: Waves) -> list[tuple[int, Answers]]:
     return got
 
 
-def heard(waves: Waves) -> Heard:
+def received(waves: Waves) -> Received:
     assert not waves.rejected
     pairs: set[Pair] = set()
     done = []
@@ -96,17 +96,17 @@ def heard(waves: Waves) -> Heard:
             assert owner_of(query, OWNERS) == owner
             pairs.add((query, found))
         done += [(owner, batch) for batch in answers.batches]
-    return Heard(pairs, done)
+    return Received(pairs, done)
 
 
-def fed(stage: Shard, log: Sequence[PlainRecord], cut: Sequence[int] = ()) -> Heard:
-    """What is heard when the log comes in pieces of these lengths, and the rest at once."""
-    said, start = Heard(set(), []), 0
+def fed(stage: Shard, log: Sequence[PlainRecord], cut: Sequence[int] = ()) -> Received:
+    """Process the log in batches of these lengths, and the rest as one batch. Return what the owners receive."""
+    result, start = Received(set(), []), 0
     for length in (*cut, len(log)):
         if log[start : start + length]:
-            said += heard(stage.process(log[start : start + length]))
+            result += received(stage.process(log[start : start + length]))
         start += length
-    return said
+    return result
 
 
 def owners_of_batches(groups: Sequence[Sequence[int]]) -> list[tuple[int, BatchId]]:
@@ -124,7 +124,7 @@ def owners_of_batches(groups: Sequence[Sequence[int]]) -> list[tuple[int, BatchI
 @given(
     groups=st.lists(fingerprints(8), min_size=1, max_size=8), cut=cuts, ttl=st.sampled_from([0.0, 1.0]), data=st.data()
 )
-def test_a_permuted_table_finds_what_came_before_however_the_log_is_cut(
+def test_a_permuted_table_finds_all_earlier_fingerprints_for_any_cut_of_the_log(
     tmp_path_factory: pytest.TempPathFactory,
     groups: list[list[int]],
     cut: list[int],
@@ -149,9 +149,9 @@ def test_a_permuted_table_finds_what_came_before_however_the_log_is_cut(
     ]
     stage, start = opened(tmp_path_factory.mktemp("shard"), settings, number)
     assert start == 0
-    said = fed(stage, log, cut)
-    assert said.pairs == expected
-    assert sorted(said.done) == owners_of_batches(groups)
+    result = fed(stage, log, cut)
+    assert result.pairs == expected
+    assert sorted(result.done) == owners_of_batches(groups)
 
 
 @examples(max_examples=40)
@@ -161,7 +161,7 @@ def test_a_permuted_table_finds_what_came_before_however_the_log_is_cut(
     ),
     cut=cuts,
 )
-def test_a_bucket_table_finds_what_came_before_however_the_log_is_cut(
+def test_a_bucket_table_finds_all_earlier_fingerprints_for_any_cut_of_the_log(
     tmp_path_factory: pytest.TempPathFactory, groups: list[list[Pair]], cut: list[int]
 ) -> None:
     expected: set[Pair] = set()
@@ -175,9 +175,9 @@ def test_a_bucket_table_finds_what_came_before_however_the_log_is_cut(
         for number, some in enumerate(groups)
     )
     first_band = len(plan_of(BANDED).tables)
-    said = fed(opened(tmp_path_factory.mktemp("shard"), BANDED, first_band)[0], log, cut)
-    assert said.pairs == expected
-    assert sorted(said.done) == owners_of_batches([[fingerprint for fingerprint, _ in some] for some in groups])
+    result = fed(opened(tmp_path_factory.mktemp("shard"), BANDED, first_band)[0], log, cut)
+    assert result.pairs == expected
+    assert sorted(result.done) == owners_of_batches([[fingerprint for fingerprint, _ in some] for some in groups])
 
 
 @examples(max_examples=40)
@@ -189,20 +189,20 @@ def test_with_all_flips_the_probabilistic_search_finds_every_pair(
     near = {(x, y) for x in every for y in every if x != y and distance(x, y) <= PROBABILISTIC.hamming}
     before = {(x, y) for number, x in enumerate(every) for y in every[:number] if (x, y) in near}
     log = records(probe(number, some, PROBABILISTIC) for number, some in enumerate(groups))
-    said = fed(opened(tmp_path_factory.mktemp("shard"), PROBABILISTIC)[0], log, cut)
-    # What is probed together finds each other both ways: more than what came before, never more than is near.
-    assert before <= said.pairs <= near
-    assert sorted(said.done) == owners_of_batches(groups)
+    result = fed(opened(tmp_path_factory.mktemp("shard"), PROBABILISTIC)[0], log, cut)
+    # Fingerprints that are probed together find each other in both directions, so there may be extra near pairs.
+    assert before <= result.pairs <= near
+    assert sorted(result.done) == owners_of_batches(groups)
 
 
-# Who is told what
+# Recipients
 
 
-def test_done_is_said_exactly_where_registrations_expect_it(tmp_path: Path) -> None:
+def test_batches_are_completed_exactly_where_registrations_expect_it(tmp_path: Path) -> None:
     settings = Settings(prefix="t", owners=OWNERS, tables=4, slice_bits=2, bands="3x4", band_slice_bits=1)
     plan, topics = plan_of(settings), Topics.under("t")
-    choices = SignatureOptions.of(settings)
-    pool = PagePool(Signatures(choices), None)
+    options = SignatureOptions.of(settings)
+    pool = PagePool(Signatures(options), None)
     featurizer = Featurizer(batch_featurizer=pool, plan=plan, topics=topics, owners=OWNERS)
     pages = [page(offset, text_of(offset)) for offset in range(24)]
     expected, done = set(), set()
@@ -210,19 +210,19 @@ def test_done_is_said_exactly_where_registrations_expect_it(tmp_path: Path) -> N
         waves = featurizer.process(some)
         for output in outputs_to(waves, topics.inbox):
             body = body_of(output.value, "registrations")
-            registrations = read_registrations(body, plan.partitions, choices.m)
+            registrations = read_registrations(body, plan.partitions, options.m)
             expected |= {(output.partition, registrations.batch, partition) for partition in registrations.expected}
         for output in outputs_to(waves, topics.probes):
             assert output.partition is not None
             stage, _ = opened(tmp_path / f"{some[0].offset}-{output.partition}", settings, output.partition)
-            said = heard(stage.process(records([output.value])))
-            assert len(said.done) == len(set(said.done))
-            done |= {(owner, batch, output.partition) for owner, batch in said.done}
+            result = received(stage.process(records([output.value])))
+            assert len(result.done) == len(set(result.done))
+            done |= {(owner, batch, output.partition) for owner, batch in result.done}
     assert done == expected
     assert {partition for _, _, partition in done} == set(range(plan.partitions))
 
 
-def test_a_batch_is_done_only_with_the_last_of_its_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_completed_only_with_its_last_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_module, "_PAIRS", 2)
     settings = Settings(prefix="t", owners=1, tables=4, bands="none")
     stage, _ = opened(tmp_path, settings)
@@ -233,7 +233,7 @@ def test_a_batch_is_done_only_with_the_last_of_its_matches(tmp_path: Path, monke
     assert {answers.partition for _, answers in messages} == {0}
 
 
-def test_many_batches_are_done_in_several_messages_after_their_matches(
+def test_many_batches_are_completed_in_several_messages_after_their_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_module, "_PAIRS", 2)
@@ -249,7 +249,7 @@ def test_many_batches_are_done_in_several_messages_after_their_matches(
     assert not any(answers.query.size for _, answers in messages[first + 1 :])
 
 
-def test_probes_of_another_plan_are_rejected_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_probes_of_another_plan_are_rejected_and_the_others_are_answered(tmp_path: Path) -> None:
     stage, _ = opened(tmp_path, EXACT)
     log = records([probe(0, [1]), probe(1, [2], BANDED), b"<html>", probe(3, [3])])
     waves = stage.process(log)
@@ -263,7 +263,7 @@ def test_probes_of_another_plan_are_rejected_and_the_rest_goes_on(tmp_path: Path
         BatchId(0, 0, 0),
         BatchId(0, 3, 3),
     }
-    assert heard(Waves(waves.waves)).pairs == {(3, 1)}
+    assert received(Waves(waves.waves)).pairs == {(3, 1)}
     assert stage.checkpoint() == 4
 
 
@@ -271,7 +271,7 @@ def test_probes_of_another_plan_are_rejected_and_the_rest_goes_on(tmp_path: Path
 
 
 @pytest.mark.parametrize("settings", [EXACT, BANDED, PROBABILISTIC], ids=["exact", "bands", "probabilistic"])
-def test_a_reopened_shard_goes_on_where_it_was_saved(tmp_path: Path, settings: Settings) -> None:
+def test_a_reopened_shard_continues_after_its_snapshot(tmp_path: Path, settings: Settings) -> None:
     partition = len(plan_of(settings).tables) if settings is BANDED else 0
     keys = [5] if settings is BANDED else None
     log = records(probe(number, [1 << number], settings, keys) for number in range(6))
@@ -293,7 +293,9 @@ def test_replayed_probes_are_answered_as_before(tmp_path: Path) -> None:
     assert first.pairs <= second.pairs
 
 
-def test_a_large_shard_is_written_only_when_an_eighth_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_shard_is_saved_only_when_an_eighth_of_it_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shard_module, "_SMALL", 0)
     stage, _ = opened(tmp_path, EXACT)
     stage.process(records([probe(0, range(0, 160, 10))]))
@@ -306,7 +308,7 @@ def test_a_large_shard_is_written_only_when_an_eighth_is_new(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("cut", ["half", "empty", "altered"])
-def test_a_torn_snapshot_is_a_clear_error(tmp_path: Path, cut: str) -> None:
+def test_a_truncated_snapshot_is_a_clear_error(tmp_path: Path, cut: str) -> None:
     stage, _ = opened(tmp_path, EXACT)
     stage.process(records([probe(0, [1, 2, 3])]))
     stage.checkpoint()
