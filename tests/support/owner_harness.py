@@ -49,18 +49,20 @@ class Desk:
         """Register a document in a batch that shard partition 0 will answer; by default in a batch of its own."""
         self.owner.register(document, batch or _own(document), [0], self.out)
 
-    def answer(self, document: Document, near: Mapping[int, int] | None = None, batch: BatchId | None = None) -> None:
-        """Complete the batch with candidates that shards found: fingerprint → number of the table."""
-        found = near or {}
+    def answer(
+        self, document: Document, candidates: Mapping[int, int] | None = None, batch: BatchId | None = None
+    ) -> None:
+        """Complete the batch with the candidates that shards found: fingerprint → number of the table."""
+        found = candidates or {}
         for fingerprint, table in found.items():
             pairs = words([document.fingerprint]), words([fingerprint])
             self.owner.on_answers(Answers(1, (), *pairs), table, self.out)
         self.owner.on_answers(Answers(0, (batch or _own(document),), words([]), words([])), 0, self.out)
 
-    def take(self, document: Document, near: Mapping[int, int] | None = None) -> list[Summary]:
+    def take(self, document: Document, candidates: Mapping[int, int] | None = None) -> list[Summary]:
         """Register a document, complete its batch, and return the new verdicts."""
         self.register(document)
-        self.answer(document, near)
+        self.answer(document, candidates)
         return self.summaries()
 
     def verdicts(self) -> list[SettledVerdict]:

@@ -31,10 +31,8 @@ partitions = st.sampled_from(EXPECTED)
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2, 99]), st.sampled_from([7, 8, 2**64 - 1])), max_size=3)
 
 
-def answers(partition: int, done: Sequence[BatchId], matches: Sequence[tuple[int, int]] = ()) -> Answers:
-    return Answers(
-        partition, tuple(done), words([query for query, _ in matches]), words([found for _, found in matches])
-    )
+def answers(partition: int, done: Sequence[BatchId], pairs: Sequence[tuple[int, int]] = ()) -> Answers:
+    return Answers(partition, tuple(done), words([query for query, _ in pairs]), words([found for _, found in pairs]))
 
 
 @dataclass
