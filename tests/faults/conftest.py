@@ -10,7 +10,7 @@ HALF = len(PAGES) // 2
 
 @pytest.fixture(scope="session")
 async def half_way(tmp_path_factory: pytest.TempPathFactory) -> Stream:
-    """Has taken half of the pages, and was started three times: RocksDB then has tables beside its log."""
+    """Provide a stream that has processed half of the pages in three starts, so that RocksDB has written tables."""
     stream = Stream(tmp_path_factory.mktemp("stream") / "state")
     for start in range(0, HALF, HALF // 3):
         await stream.take(PAGES[start : start + HALF // 3])
@@ -18,7 +18,7 @@ async def half_way(tmp_path_factory: pytest.TempPathFactory) -> Stream:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was measured, as rows of a table."""
+    """Print the measurements as rows of a table."""
     if said := results.lines():
         terminalreporter.section("measured")
         for line in said:

@@ -1,4 +1,4 @@
-"""Reads the verdicts while they come: what was said last of each page, when it was first said, and who still waits."""
+"""A reader of verdicts that records the first and the last verdict on each page."""
 
 import asyncio
 import time
@@ -16,19 +16,19 @@ from tests.services.test_stream import number_of
 
 
 class Follower:
-    """Follows verdicts and dead letters from the beginning. Numbers are those of the pages as they were sent."""
+    """Follows verdicts and dead letters from the beginning. Pages are numbered in the order of sending."""
 
     def __init__(self, settings: Settings) -> None:
         self.last: dict[int, Verdict] = {}
         self.first_at: dict[int, float] = {}
-        """When the first verdict on a page was written, by the aggregator's clock."""
+        """Time of the first verdict on each page, by the aggregator's clock."""
         self.dead: set[int] = set()
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         self._settings = settings
         self._topics = Topics.under(settings.prefix)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Read until cancelled."""
         consumer = AIOKafkaConsumer(bootstrap_servers=self._settings.broker, auto_offset_reset="earliest")
         await consumer.start()
         try:
@@ -38,28 +38,28 @@ class Follower:
                 try:
                     found = await consumer.getmany(timeout_ms=100)
                 except KafkaError:
-                    await asyncio.sleep(0.2)  # an outage: that is what this is about
+                    await asyncio.sleep(0.2)  # an outage, which the test causes
                     continue
                 for partition, records in found.items():
-                    self.heard_at = time.monotonic()
+                    self.received_at = time.monotonic()
                     for record in records:
                         if partition.topic == self._topics.verdicts:
-                            self._told(read_verdict(record.value), record.timestamp / 1000)
+                            self._verdict(read_verdict(record.value), record.timestamp / 1000)
                         else:
                             self._rejected(dead_letters.decode(record.value))
         finally:
             await consumer.stop()
 
-    def waiting(self, count: int) -> list[int]:
-        """Of the first so many pages, those with neither verdict nor dead letter."""
+    def unsettled(self, count: int) -> list[int]:
+        """Return which of the first `count` pages have neither a verdict nor a dead letter."""
         return sorted(set(range(count)) - self.first_at.keys() - self.dead)
 
     def longest_pause(self) -> float:
-        """The longest time between two first verdicts."""
+        """Return the longest time in seconds between two first verdicts."""
         moments = sorted(self.first_at.values())
         return max((after - before for before, after in pairwise(moments)), default=0.0)
 
-    def _told(self, verdict: Verdict, at: float) -> None:
+    def _verdict(self, verdict: Verdict, at: float) -> None:
         number = number_of(verdict.document, self._settings)
         self.first_at.setdefault(number, at)
         if number not in self.last or self.last[number].revision <= verdict.revision:

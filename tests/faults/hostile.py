@@ -1,4 +1,4 @@
-"""Records that no client of ours would send: noise, half-right messages, pages made to hurt."""
+"""Records that no client of this project sends: noise, partly valid messages, expensive pages."""
 
 import json
 import random
@@ -13,7 +13,7 @@ from tests.support.messages import decode, encode
 
 
 def hostile_records(draw: random.Random, count: int, good: list[bytes]) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Keys and values; `good` are values that the topic carries, to be damaged."""
+    """Generate keys and values. `good` are values that the topic carries, for damaged copies."""
     makers = [_noise, _damaged, _half_right, _other_version, _hostile_page, _nothing, _huge_array, _deep, _swelling]
     for _ in range(count):
         key = draw.choice([None, b"", draw.randbytes(9), b"http://a.example/", "\x1b[31m\u0000".encode()])
@@ -25,7 +25,7 @@ def _noise(draw: random.Random, good: list[bytes]) -> bytes:
 
 
 def _damaged(draw: random.Random, good: list[bytes]) -> bytes:
-    """A good value with some bytes changed, or cut off."""
+    """Return a valid value with some bytes changed, or truncated."""
     value = bytearray(draw.choice(good))
     for _ in range(draw.randint(1, 4)):
         value[draw.randrange(len(value))] = draw.randrange(256)
@@ -33,7 +33,7 @@ def _damaged(draw: random.Random, good: list[bytes]) -> bytes:
 
 
 def _half_right(draw: random.Random, good: list[bytes]) -> bytes:
-    """A message of ours, checksum and all, with something else in one of its fields."""
+    """Return a message with a valid checksum and an invalid value in one of its fields."""
     kind = draw.choice(sorted(GOOD))
     body = decode(GOOD[kind], kind)
     body[draw.choice(sorted(body))] = draw.choice(
@@ -77,7 +77,7 @@ def _nothing(draw: random.Random, good: list[bytes]) -> bytes | None:
 
 
 def _huge_array(draw: random.Random, good: list[bytes]) -> bytes:
-    """Says that it holds far more than it does."""
+    """Return a message that announces far more data than it contains."""
     payload: bytes = msgpack.packb(["probes", 1, {"keys": msgpack.ExtType(1, b"\x03\x01\x00\x00\xff\xff\xff\xff")}])
     return draw.choice([b"nd\x01\x00" + draw.randbytes(4) + payload, b"\xdf\xff\xff\xff\xff" + draw.randbytes(20)])
 
@@ -86,7 +86,7 @@ SWOLLEN: list[Any] = [[[]] * 10] * 16 + [[[]] * 300_000, [[[]] * 1000] * 300]
 
 
 def _swelling(draw: random.Random, good: list[bytes]) -> bytes:
-    """Checksum and all: a byte of it would be an object of its own, and four letters of an error that quotes it."""
+    """Return a message with a valid checksum and millions of tiny items, each of which would become a Python object."""
     kind = draw.choice(sorted(GOOD))
     body = decode(GOOD[kind], kind)
     return encode(kind, body | {draw.choice(sorted(body)): draw.choice(SWOLLEN)})

@@ -1,4 +1,4 @@
-"""All services in this process, over a log that outlives them: their state can be damaged in between."""
+"""All services in this process on a log that survives restarts, so that state can be damaged in between."""
 
 import asyncio
 import shutil
@@ -18,11 +18,11 @@ from neardup.types import Page, Verdict
 
 _ALL = 1 << 40
 _QUIET_SECONDS = 0.3
-"""Revisions may follow the last page's verdict."""
+"""Seconds without output after the last page's verdict: revisions may follow it."""
 
 
 class Stream:
-    """Pages go in one by one, so that their order is that in which they are given."""
+    """A stream to which pages are sent one by one, so that their order is fixed."""
 
     def __init__(self, state: Path) -> None:
         self.settings = Settings(
@@ -40,9 +40,9 @@ class Stream:
         self._log = MemoryLog(clock=lambda: self._now or time.time())
 
     async def take(self, pages: Sequence[Page]) -> list[Verdict]:
-        """Start every service, send the pages, wait for all that can be said, stop.
+        """Start every service, send the pages, wait until the output ends, and stop.
 
-        Returns the last verdict on every page so far. Raises what stopped a service.
+        Returns the last verdict on every page so far. Raises the error that stopped a service.
         """
         await self._log.create_topics(topic_specs(self.settings))
         runners = [make_runner(name, self.settings, self._log, self._deployment) for name in SERVICES]
@@ -61,7 +61,7 @@ class Stream:
         return [verdict for _, verdict in sorted(self._last().items())]
 
     async def copy_to(self, state: Path) -> "Stream":
-        """The same state and the same log, apart from this one."""
+        """Return an independent copy of the state and of the log."""
         shutil.copytree(self.settings.state, state)
         other = Stream(state)
         await other._log.create_topics(topic_specs(other.settings))
@@ -74,7 +74,7 @@ class Stream:
         return other
 
     async def _settled(self, running: "list[asyncio.Task[None]]") -> None:
-        """Every page has a verdict, and for a while nothing more was said. Or a service has ended."""
+        """Wait until every page has a verdict and there was no output for a while, or until a service has ended."""
         total, ends, quiet_since = self._log.end(Partition(self.topics.pages, 0)), [0], time.monotonic()
         async with asyncio.timeout(60):
             while len(self._last()) < total or time.monotonic() - quiet_since < _QUIET_SECONDS:

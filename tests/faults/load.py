@@ -1,4 +1,4 @@
-"""A crawler that never rests: pages at a steady rate, through whatever happens to the broker."""
+"""A crawler that sends pages at a steady rate, also while the broker is unavailable."""
 
 import asyncio
 import time
@@ -16,29 +16,30 @@ from neardup.settings import Settings
 from neardup.types import Page
 
 _PATIENCE_MS = 120_000
-"""A broker that is away longer has ended the test."""
+"""Maximum duration of an outage of the broker. A longer one fails the test."""
 _MOST_PAGES = 10_000_000
 _MEAN_BYTES = 8000
 _LINGER_MS = 5
-"""As Kafka's own clients do: a request for every page would cost the broker more than the page."""
+"""The default of Kafka's Java client. A request per page would cost the broker more than the page itself."""
 
 
 def sampled(seed: int) -> Iterator[Page]:
-    """The sample crawl, without end."""
+    """Generate an endless sequence of sample crawls."""
     return (made.page for made in sample_crawl(_MOST_PAGES, seed=seed, mean_bytes=_MEAN_BYTES))
 
 
 class SteadyLoad:
-    """Sends until it is told to stop. The order of all pages is that in which they were sent.
+    """Sends pages until stopped. The order of all pages is the order of sending.
 
-    Page number n goes to partition n modulo their count, with a later timestamp than page n - 1 where pages are kept.
-    Where not, it may be the same: over 1000 pages a second would run ahead of the clock. The producer is idempotent:
-    after an outage nothing is missing and nothing is there twice, so that offsets tell the numbers.
+    Page number n goes to partition n modulo the number of partitions. If the pages are kept, its timestamp is later
+    than that of page n - 1. Otherwise timestamps may be equal, because at more than 1000 pages per second they would
+    run ahead of the clock. The producer is idempotent: after an outage no page is missing and none is there twice, so
+    the offset determines the number of a page.
     """
 
     def __init__(self, settings: Settings, rate: float, pages: Iterator[Page], *, keep_pages: bool = True) -> None:
         self.pages: list[Page] = []
-        """Those sent so far, if they are to be kept."""
+        """Pages sent so far, if they are kept."""
         self.sent_at = array("d")
         self._keep_pages = keep_pages
         self._settings, self._rate = settings, rate
@@ -46,7 +47,7 @@ class SteadyLoad:
         self._stopping = False
 
     async def run(self, most: int = _MOST_PAGES) -> None:
-        """Returns after `stop`, or after so many pages, when everything is acknowledged."""
+        """Send until `stop`, or until `most` pages are sent. Return when all of them are acknowledged."""
         producer = AIOKafkaProducer(
             bootstrap_servers=self._settings.broker,
             enable_idempotence=True,
@@ -67,11 +68,11 @@ class SteadyLoad:
             await producer.stop()
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._stopping = True
 
     def sent_before(self, moment: float) -> int:
-        """How many pages were sent before a time."""
+        """Return the number of pages that were sent before a time."""
         return bisect_left(self.sent_at, moment)
 
     async def _send(self, producer: AIOKafkaProducer, page: Page) -> None:

@@ -1,4 +1,4 @@
-"""A cluster, two workers of each service under a steady load, and what can be done to them."""
+"""A cluster and two workers of each service under a steady load, with the faults that a test can cause."""
 
 import asyncio
 import random
@@ -22,33 +22,33 @@ from tests.services.workers import Deployment, Worker
 SERVICES = ("featurizer", "shard", "aggregator", "recluster")
 SESSION_SECONDS = 2.0
 RATE = 25.0
-"""Pages a second. Where three brokers share the machine, a third of it, and pages may wait three times as long."""
+"""Pages per second. With three brokers on the machine, the rate is a third of it and `LATE_SECONDS` is tripled."""
 LATE_SECONDS = 3.0
-"""A page that waits longer for its verdict is late: none does while nothing happens."""
+"""Seconds after which a page without a verdict is late. Without faults no page is late."""
 CATCH_UP_SECONDS = 120.0
 
 
 class Outage:
-    """Every method named like a fault makes it happen once, and returns when what it took away is there again."""
+    """A running stream. Each method for a fault causes it once and returns when the affected part runs again."""
 
     def __init__(
         self, cluster: kafka.Cluster, deployment: Deployment, services: Sequence[str] = SERVICES, *, seed: int
     ) -> None:
         self.services = list(services) * 2
-        """Of each worker."""
+        """The service of each worker."""
         self.cluster, self.deployment = cluster, deployment
         self.load = SteadyLoad(deployment.settings, RATE / len(cluster.nodes), sampled(seed))
         self._late_seconds = LATE_SECONDS * len(cluster.nodes)
         self.follower = Follower(deployment.settings)
         self.revived = 0
-        """Workers that ended by themselves and were started again."""
+        """Number of workers that ended by themselves and were restarted."""
         self._random = random.Random(seed)
         self._began: list[float] = []
         self._turn = 0
         self._running: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Two of each service, then the load."""
+        """Start two workers of each service, then the load."""
         for service in self.services:
             self.deployment.start("neardup", "worker", service)
         for worker in self.deployment.workers:
@@ -57,7 +57,7 @@ class Outage:
         await self.caught_up()
 
     async def suffer(self, fault: "Fault", times: int) -> None:
-        """A fault over and over, at random moments, each when the stream has recovered from the one before."""
+        """Cause a fault repeatedly at random moments. Each time, wait until the stream has recovered."""
         for _ in range(times):
             await asyncio.sleep(self._random.uniform(0.5, 2.5))
             self._began.append(time.time())
@@ -65,16 +65,16 @@ class Outage:
             await self.caught_up()
 
     async def finish(self) -> None:
-        """End the load and wait for the last word on every page."""
+        """End the load and wait for the final verdict on every page."""
         self.load.stop()
         await self._running[0]
         await self.caught_up()
-        # Revisions may follow.
-        while time.monotonic() - self.follower.heard_at < 2:
+        # Revisions may follow the first verdicts.
+        while time.monotonic() - self.follower.received_at < 2:
             await asyncio.sleep(0.2)
 
     async def end(self) -> None:
-        """Whatever happened: nothing is left running."""
+        """Stop everything that still runs."""
         for task in self._running:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -83,45 +83,45 @@ class Outage:
             worker.kill()
 
     async def caught_up(self) -> None:
-        """Wait until no page is late. A worker that ended is started again, as an orchestrator does."""
+        """Wait until no page is late. Restart workers that ended, as an orchestrator does."""
         deadline = time.monotonic() + CATCH_UP_SECONDS
         while True:
             for task in self._running:
                 if task.done() and (error := task.exception()) is not None:
                     raise error
             sent = self.load.sent_before(time.time() - self._late_seconds)
-            waiting = self.follower.waiting(sent)
-            if sent and not waiting:
+            unsettled = self.follower.unsettled(sent)
+            if sent and not unsettled:
                 return
-            assert time.monotonic() < deadline, f"pages {waiting[:20]} of {sent} have no verdict\n{self._logs()}"
+            assert time.monotonic() < deadline, f"pages {unsettled[:20]} of {sent} have no verdict\n{self._logs()}"
             for worker in self.deployment.workers:
                 if worker.process.poll() is not None:
                     self.revived += 1
                     worker.start()
             await asyncio.sleep(0.2)
 
-    # What can be done.
+    # Faults
 
     async def nothing(self) -> None:
-        """For comparison."""
+        """Do nothing, for comparison."""
         await asyncio.sleep(2)
 
     async def kill_a_worker(self) -> None:
-        """kill -9, of each service in turn; it comes back with the state it had."""
+        """Kill -9 a worker, of each service in turn, and restart it with its state."""
         worker = self._next_worker()
         worker.kill()
         worker.start()
         await asyncio.to_thread(worker.await_ready, 60)
 
     async def pause_a_worker(self) -> None:
-        """Long enough for others to take over; then it goes on where it was."""
+        """Pause a worker long enough for others to take over, then resume it."""
         worker = self._next_worker()
         worker.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(SESSION_SECONDS * 2.5)
         worker.process.send_signal(signal.SIGCONT)
 
     async def add_and_remove_workers(self) -> None:
-        """A third one of a service comes, and the one that was there longest goes, in order."""
+        """Add a third worker of a service, and stop its oldest one cleanly."""
         number = self._turn % len(self.services)
         self._turn += 1
         leaving = self.deployment.workers[number]
@@ -131,25 +131,25 @@ class Outage:
         self.deployment.workers[number] = self.deployment.workers.pop()
 
     async def restart_the_broker(self) -> None:
-        """In order."""
+        """Restart the broker cleanly."""
         await asyncio.to_thread(self.cluster.restart, self._next_node())
 
     async def kill_the_broker(self) -> None:
-        """kill -9, of each node in turn."""
+        """Kill -9 the broker, each node in turn, and restart it."""
         node = self._next_node()
         self.cluster.kill(node)
         await asyncio.sleep(1)
         await asyncio.to_thread(self.cluster.start, node)
 
     async def a_bad_day(self) -> None:
-        """A worker stands still, then the broker dies."""
+        """Pause a worker, then kill the broker."""
         await self.pause_a_worker()
         await self.kill_the_broker()
 
-    # What is to be seen afterwards.
+    # Checks
 
     def check(self, embedded: Path, settings: Settings) -> None:
-        """Verdict by verdict, the same as in one process to which nothing happened."""
+        """Check that each verdict is the same as in one process without faults."""
         with Deduplicator(embedded, settings) as known:
             expected = known.add_all(self.load.pages)
         last = self.follower.last
@@ -164,7 +164,7 @@ class Outage:
                 assert number_of(verdict.duplicate_of.document, settings) < number
 
     async def check_corpus(self) -> None:
-        """Every document that was settled is in the corpus, too."""
+        """Check that every settled document is in the corpus."""
         corpus = Corpus(self.deployment.settings.corpus)
         settled = {verdict.document for verdict in self.follower.last.values() if verdict.verdict is not Kind.SKIPPED}
         deadline = time.monotonic() + 30
@@ -178,7 +178,7 @@ class Outage:
             await asyncio.sleep(1)
 
     def recoveries(self) -> list[float]:
-        """Of every fault, the time until the last late page that followed it had its verdict; 0: none was late."""
+        """Return for each fault the seconds until its last late page had a verdict, or 0 if no page was late."""
         late = sorted(
             at for number, at in self.follower.first_at.items() if at - self.load.sent_at[number] > self._late_seconds
         )
@@ -189,7 +189,7 @@ class Outage:
         ]
 
     def measured(self) -> dict[str, float | int]:
-        """For the table."""
+        """Return the measurements for the table."""
         recoveries = self.recoveries()
         return {
             "times": len(recoveries),

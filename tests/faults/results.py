@@ -1,4 +1,4 @@
-"""What fault tests measured: printed at the end of the run, and kept as JSON for who wants to look again."""
+"""Measurements of fault tests, printed at the end of the run and stored as JSON."""
 
 import json
 import os
@@ -11,7 +11,7 @@ _recorded: list[dict[str, Any]] = []
 
 
 def record(what: str, **figures: float | int | str) -> None:
-    """A row of the table of this run. In the file it replaces the row of the same name."""
+    """Add a row to the table of this run. In the file it replaces the row with the same name."""
     row = {"what": what, **figures}
     _recorded.append(row)
     kept = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
@@ -21,7 +21,7 @@ def record(what: str, **figures: float | int | str) -> None:
 
 
 def lines() -> list[str]:
-    """The rows of this run, one under the other where they have the same columns."""
+    """Format the rows of this run. Consecutive rows with equal columns form one table."""
     said: list[str] = []
     columns: list[str] = []
     for row in _recorded:

@@ -1,18 +1,20 @@
-"""A long, even load: memory and latency must not grow. `python tests/faults/soak.py --minutes 60 --out DIR`.
+"""A long, steady load under which memory and latency must not grow.
 
-One worker of each service on a broker of its own. Without --rate the load is half of the most that this machine can do,
-the making of the pages included, which is measured first. In each third of the time an offline pass begins. Writes
-soak.json and two charts; exit code 1 when a bound is broken:
+    python tests/faults/soak.py --minutes 60 --out DIR
 
-- the memory of every worker, tables and mapped state aside, stays below a bound that is the sum of what its parts may
-  take, a pass included; and after the first third it grows by less than a tenth of that an hour, caches aside, which
-  fill and then stay, and while no pass runs. A run of less than 30 minutes, or with less than 10 of them without a
-  pass, only tells of growth: noise would pass for it;
-- the median and the 99th percentile of the time from a page to its verdict are, in the last third, at most half as much
-  again as in the first;
-- every worker ends within a minute of SIGTERM.
+One worker of each service runs on a broker of its own. Without --rate the load is half of the highest rate of this
+machine, which is measured first and includes the generation of pages. An offline pass begins in each third of the time.
+The program writes soak.json and two charts. Its exit code is 1 if a bound is broken:
 
-Pages that were read are soon removed, to spare the disk: the rest takes some 8 KB for each of them.
+- The memory of every worker, without tables and mapped state, stays below the sum of what its parts may use, a running
+  pass included. After the first third, and while no pass runs, memory without caches grows per hour by less than a
+  tenth of this bound. Caches are excluded because they fill and then stay at their size. In runs of less than 30
+  minutes, or with less than 10 minutes without a pass, growth is not judged: it cannot be distinguished from noise.
+- The median and the 99th percentile of the time from a page to its verdict are in the last third at most 50% higher
+  than in the first.
+- Every worker ends within a minute of SIGTERM.
+
+Pages are removed from the log soon after they are read, to save disk space. The other data take about 8 KB per page.
 """
 
 import argparse
@@ -49,11 +51,11 @@ from tests.support.brokers import find_broker  # noqa: E402
 
 SERVICES = ("featurizer", "shard", "aggregator", "recluster")
 BACKLOG = 20_000
-"""Pages that the highest rate is measured with: as many as take ten seconds, so that it is one that lasts."""
+"""Number of pages per measurement of the highest rate: enough for ten seconds, so that the rate is sustained."""
 PAGES_KEPT_MS = 600_000
 SAMPLE_SECONDS = 5.0
 STOP_SECONDS = 60.0
-"""As docker-compose.yml grants."""
+"""Grace period of a stopped worker, as in docker-compose.yml."""
 GROWTH = 0.1
 LONG_MINUTES = 30
 QUIET_MINUTES = 10
@@ -62,16 +64,16 @@ SETTLED = 1.1
 
 
 class Latencies:
-    """Reads the verdicts from its opening on and keeps, of every minute, how long the pages sent in it waited."""
+    """Reads new verdicts and collects their latencies by the minute in which the page was sent."""
 
     def __init__(self, settings: Settings) -> None:
-        self.told = 0
+        self.count = 0
         self.by_minute: dict[int, list[float]] = {}
         self._settings = settings
         self._consumer = AIOKafkaConsumer(bootstrap_servers=settings.broker, auto_offset_reset="earliest")
 
     async def open(self) -> None:
-        """What comes after this is read."""
+        """Start to read after the current end of the topic."""
         await self._consumer.start()
         topic = Topics.under(self._settings.prefix).verdicts
         partitions = [TopicPartition(topic, number) for number in range(self._settings.verdict_partitions)]
@@ -79,21 +81,21 @@ class Latencies:
         await self._consumer.seek_to_end(*partitions)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Read until cancelled."""
         try:
             while True:
                 for records in (await self._consumer.getmany(timeout_ms=200)).values():
                     for record in records:
                         verdict = read_verdict(record.value)
                         if verdict.revision == 0 and verdict.latency_ms is not None:
-                            self.told += 1
+                            self.count += 1
                             sent = record.timestamp - verdict.latency_ms
                             self.by_minute.setdefault(int(sent // 60_000), []).append(verdict.latency_ms)
         finally:
             await self._consumer.stop()
 
     def percentiles(self) -> list[dict[str, float]]:
-        """p50 and p99 of every whole minute, in milliseconds."""
+        """Return p50 and p99 in milliseconds for every whole minute."""
         minutes = sorted(self.by_minute)[1:-1] or sorted(self.by_minute)
         return [
             {
@@ -107,7 +109,7 @@ class Latencies:
 
 
 async def soak(settings: Settings, directory: Path, minutes: float, rate: float | None) -> dict[str, Any]:
-    """Everything that was seen."""
+    """Run the load and return all measurements."""
     deployment = Deployment(settings, directory)
     assert deployment.neardup("topics", "create").returncode == 0
     await _keep_few_pages(settings)
@@ -137,7 +139,7 @@ async def _keep_few_pages(settings: Settings) -> None:
 
 
 def stop(workers: Mapping[str, Worker], grace: float = STOP_SECONDS) -> list[str]:
-    """Those that did not end in time, which are killed: what was seen until then is not lost for them."""
+    """Stop the workers. Kill those that do not end in time and return their names; the measurements are kept."""
     late = []
     for worker in workers.values():
         worker.process.terminate()
@@ -152,7 +154,7 @@ def stop(workers: Mapping[str, Worker], grace: float = STOP_SECONDS) -> list[str
 
 
 async def _settled_rate(settings: Settings) -> float:
-    """The highest rate once it rises no more: in a new checkout, workers compile their kernels at first."""
+    """Return the highest rate when it no longer rises: in a new checkout, workers first compile their kernels."""
     best, seed = await _highest_rate(settings, 100), 101
     while (rate := await _highest_rate(settings, seed)) > SETTLED * best:
         best, seed = rate, seed + 1
@@ -160,13 +162,13 @@ async def _settled_rate(settings: Settings) -> float:
 
 
 async def _highest_rate(settings: Settings, seed: int) -> float:
-    """Pages a second, of the same kind as the load's and made as fast as they can be; no other seed makes them."""
+    """Send pages like those of the load without pauses. Return the pages per second. Each seed makes other pages."""
     load, latencies = SteadyLoad(settings, 1e9, sampled(seed), keep_pages=False), Latencies(settings)
     await latencies.open()
     reading = asyncio.create_task(latencies.run())
     started = time.monotonic()
     await load.run(BACKLOG)
-    while latencies.told < BACKLOG:
+    while latencies.count < BACKLOG:
         await asyncio.sleep(0.05)
     await _cancelled(reading)
     return BACKLOG / (time.monotonic() - started)
@@ -183,7 +185,7 @@ async def _under_load(
     try:
         while time.time() - started < 60 * minutes:
             await asyncio.sleep(SAMPLE_SECONDS)
-            assert not tasks[0].done(), "expected the load to go on"
+            assert not tasks[0].done(), "expected the load to be still running"
             seen.append(await asyncio.to_thread(take_vitals, workers, state))
         load.stop()
         await tasks[0]
@@ -214,24 +216,24 @@ def _series(started: float, vitals: Sequence[Vitals]) -> dict[str, list[float]]:
 
 
 def judged(seen: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each bound, what was measured, and whether it holds."""
+    """Return each bound with its measurement and the result."""
     verdicts = []
     for name, series in seen["services"].items():
         most, bound = max(series["memory_mb"]), seen["bounds_mb"][name]
-        verdicts.append({"what": f"{name}: most memory, MB", "got": most, "bound": bound, "holds": most <= bound})
+        verdicts.append({"what": f"{name}: peak memory, MB", "got": most, "bound": bound, "holds": most <= bound})
         third = len(series["seconds"]) // 3
         without_pass = ~np.array(series["passing"][third:], bool)
         hours = np.array(series["seconds"][third:]) / 3600
         rest = (np.array(series["memory_mb"]) - series["caches_mb"])[third:]
         quiet_minutes = without_pass.mean() * seen["minutes"] * 2 / 3
-        told = seen["minutes"] >= LONG_MINUTES and quiet_minutes >= QUIET_MINUTES
+        long_enough = seen["minutes"] >= LONG_MINUTES and quiet_minutes >= QUIET_MINUTES
         slope = float(np.polyfit(hours[without_pass], rest[without_pass], 1)[0]) if without_pass.sum() > 1 else 0.0
         verdicts.append(
             {
-                "what": f"{name}: growth of memory, caches aside, MB/h",
+                "what": f"{name}: growth of memory without caches, MB/h",
                 "got": round(slope, 1),
                 "bound": GROWTH * bound,
-                "holds": slope <= GROWTH * bound if told else None,
+                "holds": slope <= GROWTH * bound if long_enough else None,
             }
         )
     minutes = seen["latency_ms"]
@@ -254,7 +256,7 @@ def _charts(seen: dict[str, Any], out: Path) -> None:
         for name, series in seen["services"].items()
     ]
     latency = [Series(name, [(each["minute"], each[name]) for each in seen["latency_ms"]]) for name in ("p50", "p99")]
-    up = "memory, tables and mapped state aside, MB"
+    up = "memory without tables and mapped state, MB"
     (out / "memory.svg").write_text(svg_of(memory, title=about, across="minutes", up=up))
     (out / "latency.svg").write_text(svg_of(latency, title=about, across="minutes", up="page to verdict, ms"))
 
@@ -268,7 +270,7 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60, help="default %(default)s")
-    parser.add_argument("--rate", type=float, help="pages a second; default: half of what the machine can do")
+    parser.add_argument("--rate", type=float, help="pages per second (default: half of the highest rate)")
     parser.add_argument("--out", type=Path, default=ROOT / ".run" / "soak", help="default %(default)s")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -277,14 +279,14 @@ def main() -> None:
             broker=broker.bootstrap, prefix="soak", corpus_seconds=10, recluster_seconds=20 * options.minutes
         )
         seen = asyncio.run(soak(settings, Path(directory), options.minutes, options.rate))
-    # What took an hour to see is kept, whatever comes of judging it.
+    # Write the measurements of the hour before they are judged, which may fail.
     (options.out / "soak.json").write_text(json.dumps(seen, indent=1) + "\n")
     _charts(seen, options.out)
     seen["judged"] = judged(seen)
     (options.out / "soak.json").write_text(json.dumps(seen, indent=1) + "\n")
     for each in seen["judged"]:
-        said = {True: "holds", False: "BROKEN", None: "too short to tell"}[each["holds"]]
-        print(f"{each['what']:50} {each['got']:>10,} bound {each['bound']:>8,.0f}  {said}")
+        result = {True: "holds", False: "BROKEN", None: "too short to tell"}[each["holds"]]
+        print(f"{each['what']:50} {each['got']:>10,} bound {each['bound']:>8,.0f}  {result}")
     print(f"{seen['pages']:,} pages; written to {options.out}")
     sys.exit(any(each["holds"] is False for each in seen["judged"]))
 

@@ -1,6 +1,6 @@
-"""A crawler ten times faster than the services: the backlog stands in Kafka, not in memory, and is worked off.
+"""A crawler ten times faster than the services: the backlog stays in Kafka, not in memory, and is processed later.
 
-In `make test` for some seconds; `make faults` for two minutes (NEARDUP_TEST_FLOOD_SECONDS).
+`make test` runs this for a few seconds, `make faults` for two minutes (NEARDUP_TEST_FLOOD_SECONDS).
 """
 
 import asyncio
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 
 SECONDS = float(os.environ.get("NEARDUP_TEST_FLOOD_SECONDS", "4"))
 RATE = 200.0
-"""Pages a second."""
+"""Pages per second."""
 TIMES = 10
 SESSION_SECONDS = 30.0
-"""A worker that is held back runs for a moment every three seconds: it must find the time for heartbeats."""
+"""Session timeout: a throttled worker runs for short moments and must still send its heartbeats in time."""
 
 
-async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deployment: Deployment) -> None:
+async def test_the_backlog_of_a_fast_crawler_stays_in_kafka(deployment: Deployment) -> None:
     settings = deployment.settings = replace(deployment.settings, session_timeout_seconds=SESSION_SECONDS)
     assert deployment.neardup("topics", "create").returncode == 0
     workers = {name: deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")}
@@ -42,11 +42,11 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
         started = time.monotonic()
         while time.monotonic() - started < SECONDS:
             await _slow(list(workers.values()), load, follower)
-        backlog = len(follower.waiting(len(load.sent_at)))
+        backlog = len(follower.unsettled(len(load.sent_at)))
         load.stop()
         await flooding
         ended = time.monotonic()
-        while follower.waiting(len(load.sent_at)):
+        while follower.unsettled(len(load.sent_at)):
             assert time.monotonic() - ended < 30 + 10 * SECONDS, f"{take_vitals(workers, deployment.directory)}"
             await asyncio.sleep(0.2)
         drained = time.monotonic() - ended
@@ -67,7 +67,7 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
     )
     assert backlog > 0.8 * len(load.sent_at), "expected that the services fall behind"
     assert all(megabytes < bounds(settings)[name] for name, megabytes in most.items()), most
-    # No worker was thought dead: none was given partitions again.
+    # No worker was declared dead, so no partitions were reassigned.
     assert {name: each.rebalances for name, each in after.items()} == {
         name: each.rebalances for name, each in before.items()
     }
@@ -75,12 +75,12 @@ async def test_a_crawler_ten_times_faster_than_the_services_is_waited_for(deploy
 
 
 async def _slow(workers: list[Worker], load: SteadyLoad, follower: Follower) -> None:
-    """Let the services work for a moment, then not, until the crawler is ten times as far; as cpulimit does it."""
+    """Run the services for a moment, then pause them until the crawler is ten times ahead, as cpulimit does."""
     await asyncio.sleep(0.02)
     for worker in workers:
         worker.process.send_signal(signal.SIGSTOP)
     ahead = (len(follower.first_at) * TIMES - len(load.sent_at)) / RATE
-    # Never so long that they look dead.
+    # The pause is too short for the session timeout.
     await asyncio.sleep(min(max(ahead, 0.2), SESSION_SECONDS / 10))
     for worker in workers:
         worker.process.send_signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Whatever lands on a topic, the services go on, and every page has its verdict or its dead letter."""
+"""Tests that services continue after any record on any topic, and that every page gets a verdict or a dead letter."""
 
 import asyncio
 import os
@@ -27,10 +27,10 @@ from tests.services.workers import Deployment
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker, pytest.mark.faults]
 
 RECORDS = int(os.environ.get("NEARDUP_TEST_FUZZ_RECORDS", "600"))
-"""On each topic. `make faults` sends 100,000."""
+"""Number of records per topic. `make faults` sends 100,000."""
 
 
-async def test_hostile_records_on_every_topic_stop_nothing(deployment: Deployment) -> None:
+async def test_hostile_records_on_every_topic_stop_no_service(deployment: Deployment) -> None:
     settings = deployment.settings
     topics = Topics.under(settings.prefix)
     draw = random.Random(7)
@@ -50,7 +50,7 @@ async def test_hostile_records_on_every_topic_stop_nothing(deployment: Deploymen
         await log.send([Output(topics.pages, 0, None, write_page(page)) for page in pages])
         total = RECORDS + len(pages)
         answered, letters = await _answered(log, settings, total)
-    # Services lived through it all, and none of them stands still.
+    # The services have survived, and each of them makes progress.
     for worker in deployment.workers:
         assert worker.process.poll() is None, worker.log.read_text()[-3000:]
         worker.await_ready()
@@ -72,9 +72,9 @@ async def _send(log: KafkaLog, topic: str, records: Records, partitions: int = 2
 
 
 async def _answered(log: KafkaLog, settings: Settings, total: int) -> tuple[set[str], Counter[str]]:
-    """The pages with a verdict or a dead letter, and the dead letters of each topic, when there are no more to come."""
+    """Return the pages with a verdict or dead letter and the dead letters per topic, when no more of them arrive."""
     topics = Topics.under(settings.prefix)
-    verdicts, told = await join(log, topics.verdicts, "told", Recorder())
+    verdicts, verdict_recorder = await join(log, topics.verdicts, "verdict-reader", Recorder())
     rejects, rejected = await join(log, topics.dead_letters, "rejected", Recorder())
     answered: set[str] = set()
     letters: Counter[str] = Counter()
@@ -83,7 +83,7 @@ async def _answered(log: KafkaLog, settings: Settings, total: int) -> tuple[set[
         while len(answered) < total or quiet < 10:
             found = [
                 each
-                for consumer, recorder in ((verdicts, told), (rejects, rejected))
+                for consumer, recorder in ((verdicts, verdict_recorder), (rejects, rejected))
                 for records in (await consumer.poll(recorder.mine, timeout=0.2, max_records=5000)).values()
                 for each in records
             ]

@@ -1,4 +1,4 @@
-"""The corpus and what offline passes keep, damaged: a pass says what is wrong, or ends as it would have ended."""
+"""Tests with damaged files of the corpus and of offline passes: a pass reports the damage or ends as expected."""
 
 import os
 import random
@@ -27,13 +27,13 @@ Clusters = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def corpus(half_way: Stream) -> Path:
-    """Of some dozens of pages, in several files."""
+    """Return a corpus of several files with a few dozen pages."""
     return half_way.settings.state / "corpus"
 
 
 @pytest.fixture(scope="module")
 def first_pass(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of a pass over half of the files."""
+    """Return the results of a pass over half of the files."""
     directory = tmp_path_factory.mktemp("first")
     (directory / "corpus").mkdir()
     for path in files_under(corpus)[: len(files_under(corpus)) // 2]:
@@ -49,8 +49,8 @@ def expected(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Clusters
     return clusters_in(directory)
 
 
-def test_a_damaged_corpus_is_told_or_does_no_harm(corpus: Path, tmp_path: Path, expected: Clusters) -> None:
-    told = 0
+def test_a_damaged_corpus_is_reported_or_harmless(corpus: Path, tmp_path: Path, expected: Clusters) -> None:
+    detected = 0
     for number in range(CASES):
         draw, damaged = random.Random(f"corpus {number}"), tmp_path / f"corpus-{number}"
         shutil.copytree(corpus, damaged)
@@ -59,37 +59,37 @@ def test_a_damaged_corpus_is_told_or_does_no_harm(corpus: Path, tmp_path: Path, 
         try:
             run_pass(str(damaged), tmp_path / f"results-{number}", OPTIONS)
         except StateError as error:
-            told += 1
-            said = str(error)
+            detected += 1
+            message = str(error)
         else:
-            said = ""
-        assert victim.name in said or clusters_in(tmp_path / f"results-{number}") == expected, victim
-    record("a file of the corpus damaged", times=CASES, told_and_stopped=told, harmless=CASES - told)
-    assert told
+            message = ""
+        assert victim.name in message or clusters_in(tmp_path / f"results-{number}") == expected, victim
+    record("a file of the corpus damaged", times=CASES, detected=detected, harmless=CASES - detected)
+    assert detected
 
 
-def test_damaged_results_are_told_or_do_no_harm(
+def test_damaged_results_are_reported_or_harmless(
     corpus: Path, first_pass: Path, tmp_path: Path, expected: Clusters
 ) -> None:
-    """Before the next pass, which goes on from them; what helps is to start anew."""
-    told = 0
+    """Damage the results before a pass that resumes from them. Without the results, the pass succeeds."""
+    detected = 0
     for number in range(2 * CASES):
         draw, results = random.Random(f"results {number}"), tmp_path / f"results-{number}"
         shutil.copytree(first_pass, results)
-        # The index is only read by questions, and made anew by every pass.
+        # Only queries read the index and the report; every pass rebuilds them.
         victim = draw.choice([path for path in files_under(results) if path.suffix not in (".sqlite", ".html")])
         DAMAGES[number % len(DAMAGES)](victim, draw)
         try:
             run_pass(str(corpus), results, OPTIONS)
         except StateError as error:
-            told += 1
+            detected += 1
             assert str(results) in str(error), victim  # noqa: PT017
             reset_pass(results)
             victim.unlink(missing_ok=True)
             run_pass(str(corpus), results, OPTIONS)
         assert clusters_in(results) == expected, victim
-    record("a file of a pass damaged", times=2 * CASES, told_and_stopped=told, harmless=2 * CASES - told)
-    assert told
+    record("a file of a pass damaged", times=2 * CASES, detected=detected, harmless=2 * CASES - detected)
+    assert detected
 
 
 def clusters_in(results: Path) -> Clusters:

@@ -1,5 +1,6 @@
-"""State that was lost or damaged: a worker rebuilds it from the log, or says what is wrong and stops. It never says
-anything else than it would have said.
+"""Tests with lost or damaged state: a worker rebuilds the state from the log, or reports the damage and stops.
+
+Its verdicts are never different from those with intact state.
 """
 
 import os
@@ -55,10 +56,10 @@ async def test_lost_state_is_rebuilt_from_the_log(
     assert {each.name for each in stream.settings.state.glob(lost)} == {each.name for each in directories}
 
 
-def test_a_damaged_snapshot_is_refused_or_reads_as_it_was(half_way: Stream, tmp_path: Path) -> None:
-    """A key that is missing in one table is seldom missed, as others find the page, too: so look at the keys."""
+def test_a_damaged_snapshot_is_refused_or_reads_the_same(half_way: Stream, tmp_path: Path) -> None:
+    """Compare the keys: verdicts rarely show a key that is missing in one table, because other tables find the page."""
     slices = sorted(half_way.settings.state.glob("bad.probes-*/slice"))
-    told = 0
+    detected = 0
     for number in range(200):
         draw, damaged = random.Random(number), tmp_path / "slice"
         whole = draw.choice(slices)
@@ -68,19 +69,19 @@ def test_a_damaged_snapshot_is_refused_or_reads_as_it_was(half_way: Stream, tmp_
         try:
             got = array_file.read(damaged, magic=MAGIC, version=VERSION)
         except StateError:
-            told += 1
+            detected += 1
             continue
         assert got.about == expected.about
         for name, array in expected.arrays.items():
             np.testing.assert_array_equal(got.arrays[name], array)
-    assert told > 20
+    assert detected > 20
 
 
 @pytest.mark.parametrize("topic", ["probes", "inbox"])
-async def test_damaged_state_is_told_or_does_no_harm(
+async def test_damaged_state_is_reported_or_harmless(
     half_way: Stream, tmp_path: Path, topic: str, expected: list[Kind]
 ) -> None:
-    told = 0
+    detected = 0
     for number in range(CASES):
         draw = random.Random(f"{topic} {number}")
         state = tmp_path / str(number)
@@ -94,12 +95,12 @@ async def test_damaged_state_is_told_or_does_no_harm(
         except StateError as error:
             said = str(error)
         if said:
-            # What the message says to do is what helps.
+            # The remedy that the message suggests works.
             assert str(directory) in said
-            told += 1
+            detected += 1
             shutil.rmtree(directory)
             verdicts = await stream.take([])
         assert kinds(verdicts) == expected, victim
         shutil.rmtree(state)
-    record(f"a file of {topic} damaged", times=CASES, told_and_stopped=told, harmless=CASES - told)
-    assert told, "expected that damage is noticed at all"
+    record(f"a file of {topic} damaged", times=CASES, detected=detected, harmless=CASES - detected)
+    assert detected, "expected that some damage is detected"

@@ -1,4 +1,4 @@
-"""Disks that are full or read-only, real ones: a worker says so in one line and stops; with room it goes on.
+"""Tests with real disks that are full or read-only: a worker reports it in one line, stops, and resumes when it can.
 
 Each worker gets a file system of its own by `unshare`, which needs no privileges where user namespaces are allowed.
 """
@@ -31,10 +31,10 @@ pytestmark = [
 
 PAGES = 1500
 SMALL = "size=300k"
-"""Less than the state of that many pages in a shard or an owner, more than an empty one."""
+"""Disk size: more than the state of an empty shard or owner, and less than its state after these pages."""
 
 
-async def test_a_full_disk_stops_a_worker_and_costs_nothing(deployment: Deployment, tmp_path: Path) -> None:
+async def test_a_full_disk_stops_a_worker_and_loses_nothing(deployment: Deployment, tmp_path: Path) -> None:
     settings = deployment.settings
     assert deployment.neardup("topics", "create").returncode == 0
     featurizer = deployment.start("neardup", "worker", "featurizer")
@@ -44,10 +44,10 @@ async def test_a_full_disk_stops_a_worker_and_costs_nothing(deployment: Deployme
     await send(settings, pages)
     for name, worker in full.items():
         if name == "aggregator":
-            # There is little to own without answers.
+            # Without answers an owner stores little.
             deployment.start("neardup", "worker", "shard")
         assert await ended(worker, 40) == 1, worker.log.read_text()
-        assert_said(worker, "No space left on device", "free some space")
+        assert_logged(worker, "No space left on device", "free some space")
     deployment.start("neardup", "worker", "aggregator")
     check(settings, await last_verdicts(settings, PAGES), pages, tmp_path / "embedded")
 
@@ -57,11 +57,11 @@ async def test_a_read_only_disk_stops_a_worker(deployment: Deployment) -> None:
     workers = [on_a_disk(deployment, name, "ro") for name in ("shard", "aggregator", "recluster")]
     for worker in workers:
         assert await ended(worker, 40) == 1, worker.log.read_text()
-        assert_said(worker, "Read-only file system", "make it writable")
+        assert_logged(worker, "Read-only file system", "make it writable")
 
 
 def on_a_disk(deployment: Deployment, service: str, options: str) -> Worker:
-    """A worker whose state directory is a small disk of its own."""
+    """Start a worker whose state directory is a small file system of its own."""
     script = (
         f'mkdir -p "$NEARDUP_STATE" && mount -t tmpfs -o {options} x "$NEARDUP_STATE" && exec "$0" worker {service}'
     )
@@ -72,7 +72,7 @@ async def ended(worker: Worker, seconds: float) -> int:
     return await asyncio.to_thread(worker.process.wait, seconds)
 
 
-def assert_said(worker: Worker, *texts: str) -> None:
+def assert_logged(worker: Worker, *texts: str) -> None:
     said = worker.log.read_text()
     for text in texts:
         assert text in said, said

@@ -1,6 +1,6 @@
-"""Things that end or stand still under a steady load: afterwards every verdict is as if nothing had.
+"""Tests of crashes and pauses under a steady load: afterwards every verdict is the same as without them.
 
-In `make test` some happen once; `make faults` does all of them over and over (NEARDUP_TEST_FAULT_ROUNDS).
+`make test` causes a few of them once, `make faults` all of them repeatedly (NEARDUP_TEST_FAULT_ROUNDS).
 """
 
 import os
@@ -24,14 +24,14 @@ pytestmark = [
 
 ROUNDS = int(os.environ.get("NEARDUP_TEST_FAULT_ROUNDS", "1"))
 
-# Killed workers are in `tests/services/test_stream.py`, too.
-IN_SHORT = [("a worker stopped, then kill -9 of the broker", 1, Outage.a_bad_day, 1)]
+# `tests/services/test_stream.py` also kills workers.
+IN_SHORT = [("a worker paused, then kill -9 of the broker", 1, Outage.a_bad_day, 1)]
 AT_LENGTH = [
     ("nothing, for comparison", 1, Outage.nothing, ROUNDS),
     ("kill -9 of a worker, each service in turn", 1, Outage.kill_a_worker, ROUNDS * len(SERVICES)),
-    ("a worker stopped past its session timeout", 1, Outage.pause_a_worker, ROUNDS),
-    ("a worker more, another one less", 1, Outage.add_and_remove_workers, ROUNDS),
-    ("the broker restarted in order", 1, Outage.restart_the_broker, ROUNDS),
+    ("a worker paused past its session timeout", 1, Outage.pause_a_worker, ROUNDS),
+    ("one worker added, another one stopped", 1, Outage.add_and_remove_workers, ROUNDS),
+    ("the broker restarted cleanly", 1, Outage.restart_the_broker, ROUNDS),
     ("kill -9 of the broker", 1, Outage.kill_the_broker, ROUNDS),
     ("kill -9 of each of three brokers in turn", 3, Outage.kill_the_broker, ROUNDS),
 ]
@@ -53,7 +53,7 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         )
         deployment = Deployment(settings, tmp_path)
         assert deployment.neardup("topics", "create").returncode == 0
-        # In short without recluster: its documents are no verdicts.
+        # The short run has no recluster worker, because it checks only verdicts.
         made = Outage(cluster, deployment, SERVICES[:3] if ROUNDS == 1 else SERVICES, seed=21)
         try:
             await made.start()
@@ -67,7 +67,7 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     [pytest.param(*each, id=each[0]) for each in (IN_SHORT if ROUNDS == 1 else AT_LENGTH)],
     indirect=["outage"],
 )
-async def test_the_verdicts_are_those_of_an_undisturbed_run(
+async def test_the_verdicts_equal_those_of_an_undisturbed_run(
     name: str, outage: Outage, fault: Fault, times: int, tmp_path: Path
 ) -> None:
     await outage.suffer(fault, times)

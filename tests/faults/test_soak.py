@@ -1,4 +1,4 @@
-"""What the soak program makes of its figures. The program itself takes an hour."""
+"""Tests of the judgement of the soak program. The program itself runs for an hour."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -19,9 +19,9 @@ def seen(
     passes: Collection[int] = (),
     pass_mb: float = 0.0,
 ) -> dict[str, Any]:
-    """A run in which the shard grows with every minute, the caches of all fill, and verdicts come later.
+    """Return the measurements of a run in which the shard leaks, all caches fill, and verdicts become slower.
 
-    In the minutes of `passes` recluster takes more.
+    In the minutes of `passes` the recluster worker uses `pass_mb` more.
     """
     at = range(minutes)
     return {
@@ -55,15 +55,15 @@ def test_an_even_run_breaks_no_bound() -> None:
     assert broken(seen()) == []
 
 
-def test_memory_that_grows_is_told_long_before_its_bound() -> None:
-    assert broken(seen(leak_mb=2)) == ["shard: growth of memory, caches aside, MB/h"]
-    assert "shard: most memory, MB" in broken(seen(leak_mb=10))
+def test_growing_memory_is_reported_long_before_its_bound() -> None:
+    assert broken(seen(leak_mb=2)) == ["shard: growth of memory without caches, MB/h"]
+    assert "shard: peak memory, MB" in broken(seen(leak_mb=10))
 
 
-def test_caches_that_fill_are_no_growth_but_count_for_the_bound() -> None:
+def test_filling_caches_are_not_growth_but_count_for_the_bound() -> None:
     assert broken(seen(filling_mb=4)) == []
-    assert broken(seen(filling_mb=4, leak_mb=2)) == ["shard: growth of memory, caches aside, MB/h"]
-    assert "aggregator: most memory, MB" in broken(seen(filling_mb=20))
+    assert broken(seen(filling_mb=4, leak_mb=2)) == ["shard: growth of memory without caches, MB/h"]
+    assert "aggregator: peak memory, MB" in broken(seen(filling_mb=20))
 
 
 def test_the_bound_of_an_aggregator_follows_from_its_owners() -> None:
@@ -72,19 +72,19 @@ def test_the_bound_of_an_aggregator_follows_from_its_owners() -> None:
     assert many["shard"] == few["shard"]
 
 
-def test_a_pass_at_the_end_is_no_growth_but_counts_for_the_bound() -> None:
+def test_a_pass_at_the_end_is_not_growth_but_counts_for_the_bound() -> None:
     late = range(50, 60)
     assert broken(seen(passes=late, pass_mb=1000)) == []
-    assert "recluster: most memory, MB" in broken(seen(passes=late, pass_mb=3000))
+    assert "recluster: peak memory, MB" in broken(seen(passes=late, pass_mb=3000))
 
 
-def test_a_pass_that_never_ends_leaves_growth_untold() -> None:
-    told = {each["what"]: each["holds"] for each in judged(seen(passes=range(18, 60), pass_mb=1000))}
-    assert told["recluster: growth of memory, caches aside, MB/h"] is None
-    assert told["shard: growth of memory, caches aside, MB/h"] is True
+def test_growth_is_not_judged_under_an_endless_pass() -> None:
+    results = {each["what"]: each["holds"] for each in judged(seen(passes=range(18, 60), pass_mb=1000))}
+    assert results["recluster: growth of memory without caches, MB/h"] is None
+    assert results["shard: growth of memory without caches, MB/h"] is True
 
 
-def test_a_pass_may_take_what_its_setting_says_and_something_for_each_document() -> None:
+def test_the_bound_of_a_pass_is_its_setting_and_an_amount_per_document() -> None:
     few, many = (bounds(Settings(offline_memory_mb=500), clustered) for clustered in (1, 2_000_000))
     more_to_sort = bounds(Settings(offline_memory_mb=800), 1)
     assert few["recluster"] > bounds(Settings())["recluster"] + 500
@@ -93,7 +93,7 @@ def test_a_pass_may_take_what_its_setting_says_and_something_for_each_document()
     assert many["aggregator"] == few["aggregator"]
 
 
-def test_verdicts_that_come_later_and_later_are_told() -> None:
+def test_growing_latency_is_reported() -> None:
     assert broken(seen(slower_ms=10)) == ["p99, ms, at the end"]
 
 
@@ -101,11 +101,11 @@ def test_a_short_run_does_not_judge_growth() -> None:
     assert broken(seen(10, leak_mb=2)) == []
 
 
-def test_verdicts_before_their_pages_are_no_good_latency() -> None:
+def test_negative_latency_breaks_the_bound() -> None:
     assert broken(seen(slower_ms=-100)) == ["p99, ms, at the end"]
 
 
-def test_a_worker_that_does_not_stop_is_killed_and_told(tmp_path: Path) -> None:
+def test_a_worker_that_does_not_stop_is_killed_and_reported(tmp_path: Path) -> None:
     deployment = Deployment(Settings(), tmp_path)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', 'w'); time.sleep(600)"
     workers = {

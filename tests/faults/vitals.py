@@ -1,4 +1,4 @@
-"""What running workers look like from outside: memory by the kernel, the rest by their own metrics."""
+"""Measurements of running workers: memory as reported by the operating system, other values from their metrics."""
 
 import re
 import time
@@ -15,40 +15,40 @@ from tests.support.process_tree import mapped, memory
 
 MEGABYTE = 2**20
 _IDLE = 450 * MEGABYTE
-"""Interpreter, libraries, compiled kernels and threads, with what the allocator does not give back."""
+"""Interpreter, libraries, compiled kernels and threads, including memory that the allocator does not return."""
 _FEATURIZING = 300 * MEGABYTE
-"""A process of the featurizer's pool: interpreter, kernels, and the pages that it has in hand."""
+"""A process of the featurizer's pool: interpreter, kernels, and the pages that are in flight."""
 _FOUND_BYTES = 130
-"""A fingerprint that was found near another, as an object."""
+"""A candidate fingerprint as a Python object."""
 _CLUSTERED_BYTES = 320
-"""What an offline pass holds in memory of each document, sorting aside: seen from 400 thousand to 1.6 million."""
+"""Memory of an offline pass per document without sorting, measured with 400 thousand to 1.6 million documents."""
 
 _SAMPLE = re.compile(r"^(neardup_\w+)(?:\{[^}]*\})? ([-+0-9.e]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """Of one worker at one moment. Bytes, records, times."""
+    """Measurements of one worker at one moment, in bytes, records and seconds."""
 
     at: float
     memory: int
-    """Resident, without what the tables of a shard hold: those grow with the pages, by design. And without the files of
-    its state that it maps: the system takes them back when it needs memory."""
+    """Resident memory without the tables of a shard, which grow with the pages by design, and without mapped files of
+    its state, which the system can reclaim."""
     tables: int
     caches: int
-    """Of the memory, what the caches of owners say that they hold: those fill, and then grow no more."""
+    """Memory of the owners' caches, as reported by the owners. Caches fill and then stay at their size."""
     lag: int
     rebalances: int
     passing: bool
-    """An offline pass runs in it."""
+    """True while an offline pass runs in the worker."""
 
 
 def bounds(settings: Settings, clustered: int = 0) -> dict[str, int]:
-    """Megabytes that the only worker of a service may take, what its tables hold aside: the sum of its parts.
+    """Return the maximum memory in MB of the only worker of each service, without its tables, as the sum of its parts.
 
-    `clustered`: documents of an offline pass in it, if there is one.
+    `clustered` is the number of documents of an offline pass in the worker, or 0 without a pass.
     """
-    # Once as they came, and once as what is made of them.
+    # Records in flight exist twice: as received and as processed.
     any_service = _IDLE + 2 * runner.IN_FLIGHT_BYTES
     an_owner = (
         directory.CACHED_BYTES * 9 // 8
@@ -64,7 +64,7 @@ def bounds(settings: Settings, clustered: int = 0) -> dict[str, int]:
 
 
 def take_vitals(workers: Mapping[str, Worker], state: Path) -> dict[str, Vitals]:
-    """Of each worker, by its service; all keep their state below a directory."""
+    """Return the measurements of each worker by service. All state directories are below `state`."""
     return {name: _of(worker, state) for name, worker in workers.items()}
 
 
@@ -86,5 +86,5 @@ def _of(worker: Worker, state: Path) -> Vitals:
 
 
 def peak_memory(worker: Worker) -> int:
-    """The most that a worker ever had, tables and all. Asks nothing of it."""
+    """Return the peak memory of a worker, tables included, without a request to it."""
     return memory(worker.process.pid, "VmHWM")
