@@ -1,16 +1,16 @@
-"""The offline pass over made documents (`made_corpus`): against peers, as it grows, and what it takes.
+"""Benchmark of the offline pass on generated documents (`made_corpus`): against peers, by size, and in resources.
 
-    cluster_vs_best_peer    grouping 100K documents by 16 bands of 8 values, against the faster of datasketch and rensa
-                            doing the same with the same vectors, at the same threshold
-    default_vs_best_peer    the same documents by the default sources, shingles and fingerprints, against the same peer:
-                            more work, and more found
-    growth_exponent         the e of seconds ~ documents^e, of the whole pass by the default sources
-    bytes_per_document      that the pass keeps on disk, results included, at the largest size
-    local_vs_spark          the whole pass by the default sources over 20K documents, against PySpark on local[2]
+    cluster_vs_best_peer    grouping of 100K documents by 16 bands of 8 values, against the faster of datasketch and
+                            rensa with the same vectors and the same threshold
+    default_vs_best_peer    the same documents with the default sources, shingles and fingerprints, against the same
+                            peer: more work, and more duplicates found
+    growth_exponent         the e of seconds ~ documents^e, for the whole pass with the default sources
+    bytes_per_document      disk space of the pass, results included, at the largest size
+    local_vs_spark          the whole pass with the default sources on 20K documents, against PySpark on local[2]
 
-Grouping is all from sketches to clusters: copies, pairs, comparing, clusters. Reading the corpus and writing the
-results are not part of it, nor is making a peer's objects; they are part of the whole pass. Each size runs in a process
-of its own, whose first, small pass does not count.
+Grouping comprises all steps from sketches to clusters: copies, pairs, comparison, clusters. It does not include reading
+the corpus, writing the results, or construction of a peer's objects; a whole pass includes reading and writing. Each
+size runs in a process of its own, whose first, small pass is not measured.
 """
 
 import multiprocessing
@@ -43,9 +43,9 @@ _NOT_GROUPING: Final = ("gather", "overturned", "results", "index")
 
 
 class Measured(NamedTuple):
-    """The best of several passes: seconds of all and of grouping; bytes on disk, most in memory.
+    """The best of several passes: seconds of the pass and of grouping, bytes on disk, peak memory in bytes.
 
-    `grouped`: documents that are not the first of their group, by the transitive rule, which is what the peers do.
+    `grouped` is the number of documents that are not the first of their group by the transitive rule, which peers use.
     """
 
     seconds: float
@@ -56,7 +56,7 @@ class Measured(NamedTuple):
 
 
 def run(*, full: bool) -> list[Result]:
-    """All of it; `full` is 100K, 400K and 1.6M documents, the default 25K, 50K and 100K."""
+    """Run the benchmark. `full` uses 100K, 400K and 1.6M documents, the default is 25K, 50K and 100K."""
     sizes = (100_000, 400_000, 1_600_000) if full else (25_000, 50_000, 100_000)
     measured = {}
     peers: dict[str, tuple[float, int]] = {}
@@ -92,7 +92,7 @@ def run(*, full: bool) -> list[Result]:
 
 
 def _peers(made: made_corpus.Made) -> dict[str, tuple[float, int]]:
-    """By name: the seconds of the best round, and how many documents are in a group that they did not begin."""
+    """Return by name the seconds of the best round and the number of documents that are not first of their group."""
     threshold = Options(signature_version=SIGNATURE).thresholds.resemblance
     found = {}
     for name, peer, rounds in (("rensa", cluster_peers.rensa, ROUNDS), ("datasketch", cluster_peers.datasketch, 1)):
@@ -103,11 +103,11 @@ def _peers(made: made_corpus.Made) -> dict[str, tuple[float, int]]:
 
 
 def _engines(size: int) -> tuple[float, float]:
-    """Seconds of a whole pass over so many documents: on one machine, and on Spark there."""
+    """Return the seconds of a whole pass over `size` documents, on one machine and on Spark on this machine."""
     with tempfile.TemporaryDirectory() as directory:
         made_corpus.write(made_corpus.make(size), Corpus(f"{directory}/corpus"))
         local = _apart(Path(directory), DEFAULT, ROUNDS).seconds
-        # Without what it takes to start Spark.
+        # These seconds do not include the start of Spark.
         spark = recluster_spark(
             f"{directory}/corpus", Path(directory) / "spark", Options(signature_version=SIGNATURE), "local[2]"
         )
@@ -138,7 +138,7 @@ def _measure(directory: Path, sources: Sequence[str], rounds: int) -> Measured:
 
 
 def _pass(corpus: Path, directory: Path, names: Sequence[str]) -> Report:
-    # As many bands as the peer has: like with like.
+    # Use the same number of bands as the peer.
     bands = BandFilter(k=cluster_peers.BANDS, s=made_corpus.M // cluster_peers.BANDS)
     options = Options(signature_version=SIGNATURE, pair_sources=tuple(names), bands=bands)
     sources = [make_source(name, source_directory(directory, name), options) for name in names]

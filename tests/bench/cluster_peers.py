@@ -1,8 +1,8 @@
-"""Peers of the offline pass: near-duplicate grouping by libraries, from MIPs vectors that are ready made.
+"""Peers of the offline pass: grouping of near-duplicates by libraries, from given MIPs vectors.
 
-Each puts all documents into its index, asks for the candidates of each, compares vectors, and joins what is at or above
-the threshold. Returned are the first document of each one's group, and the seconds of all that. Making a library's own
-objects of the vectors is not timed.
+Each peer inserts all documents into its index, queries the candidates of each document, compares the vectors, and joins
+documents at or above the threshold. A peer returns the first document of each document's group and the seconds of all
+these steps. The construction of the library's objects from the vectors is not measured.
 """
 
 import time
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from rensa import RMinHash, RMinHashLSH
 
 BANDS: Final = 16
-"""Of 8 values: what datasketch finds best for a threshold of .65 and 128 values."""
+"""Number of bands of 8 values. It is the optimum that datasketch computes for threshold .65 and 128 values."""
 
 Grouped = tuple[NDArray[np.int64], float]
 
 
 def datasketch(vectors: NDArray[np.uint32], threshold: float) -> Grouped:
-    """MinHashLSH with the parameters that it chooses itself, filled in a session for many insertions."""
+    """Group with MinHashLSH and the parameters that it chooses itself. The index is filled in an insertion session."""
     m = vectors.shape[1]
     scheme = MinHash(num_perm=m)
     made = [
@@ -43,7 +43,7 @@ def datasketch(vectors: NDArray[np.uint32], threshold: float) -> Grouped:
 
 
 def rensa(vectors: NDArray[np.uint32], threshold: float) -> Grouped:
-    """RMinHashLSH, filled and asked in bulk."""
+    """Group with RMinHashLSH, with bulk insertion and bulk queries."""
     made = _rensa_objects(vectors)
     started = time.perf_counter()
     index = RMinHashLSH(threshold=threshold, num_perm=vectors.shape[1], num_bands=BANDS)
@@ -59,7 +59,7 @@ def rensa(vectors: NDArray[np.uint32], threshold: float) -> Grouped:
 
 
 def _rensa_objects(vectors: NDArray[np.uint32]) -> list[RMinHash]:
-    """The library makes its objects of tokens only, but reads them as they are pickled: values of 7 bits a byte."""
+    """Unpickle the library's objects, which it can otherwise build only from tokens. Pickles have 7 bits per byte."""
     m = vectors.shape[1]
     scheme = RMinHash(num_perm=m, seed=1)
     parts = vectors[:, :, None] >> np.array([0, 7, 14, 21, 28], np.uint32) & 0x7F
@@ -77,7 +77,7 @@ def _rensa_objects(vectors: NDArray[np.uint32]) -> list[RMinHash]:
 
 
 def _joined(count: int, pairs: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    """Union-find: the first document of each one's group."""
+    """Return the first document of each document's group, by union-find."""
     parent = list(range(count))
     for pair in pairs:
         roots = []

@@ -1,12 +1,12 @@
-"""From pages to signatures, one core, each peer measured in the same run on the same work.
+"""Benchmark from pages to signatures on one core. Each peer does the same work in the same run.
 
-    html_vs_parser       html → all signatures, against selectolax (lexbor) building its tree, dropping script and
-                         style, and giving the text
+    html_vs_parser       html → all signatures, against selectolax (lexbor), which builds its tree, removes script and
+                         style elements, and returns the text
     text_vs_rensa        text → simhash and MIPs vector, against text → words → shingles → rensa.RMinHash, 128
-    text_vs_datasketch   the same against datasketch.MinHash, 128
+    text_vs_datasketch   the same work against datasketch.MinHash, 128
 
-The text is the canonical tokens of each page joined by blanks, so that a peer finds the same tokens by splitting, and
-everybody makes the same 3-word shingles. Runs of all alternate, and each counts its best.
+The text consists of the canonical tokens of each page, joined by blanks. A peer gets the same tokens by splitting the
+text, and every peer builds the same 3-word shingles. The programs take turns, and the best run of each counts.
 """
 
 import gzip
@@ -36,7 +36,7 @@ W = 3
 
 
 def run(*, full: bool) -> list[Result]:
-    """All ratios. `full` takes all pages and more rounds."""
+    """Run the benchmark. `full` uses all pages and more rounds."""
     pages, about = _pages(None if full else 150)
     rounds = 9 if full else 5
     signatures = Signatures()
@@ -52,14 +52,14 @@ def run(*, full: bool) -> list[Result]:
         Result("html_vs_parser", parser / ours, "ratio", f"selectolax, {about}", goal=0.75),
         Result("text_vs_rensa", rensa / text, "ratio", f"rensa RMinHash {M}, {about}", goal=4),
         Result("text_vs_datasketch", datasketch / share / text, "ratio", f"MinHash {M}, {about}", goal=50),
-        Result("html_pages_per_s", round(len(pages) / ours), "pages/s", f"{size / len(pages) / 1000:.0f} KB a page"),
+        Result("html_pages_per_s", round(len(pages) / ours), "pages/s", f"{size / len(pages) / 1000:.0f} KB per page"),
         Result("html_mb_per_s", round(size / ours / 1e6), "MB/s", "one core"),
         Result("text_words_per_s", round(words / text), "words/s", "one core"),
     ]
 
 
 def _best(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    # CPU time, not wall time: other programs on the machine should not count for or against anyone.
+    # CPU time, not wall time, so that other programs on the machine have no influence.
     best = [float("inf")] * len(works)
     for work in works:
         work()
@@ -89,7 +89,7 @@ def _sketch(texts: list[str]) -> None:
     for text in texts:
         tokens = tokens_of(np.frombuffer(text.encode(), dtype=np.uint8))
         fingerprint_of(features_of(tokens, choices))
-        mips_of(ngrams(tokens.hashes, W), M)  # with repeats, as the peers get them: the least is the least
+        mips_of(ngrams(tokens.hashes, W), M)  # with repeats, like the input of the peers: the minima are the same
 
 
 def _shingled(text: str) -> list[str]:
@@ -110,7 +110,7 @@ def _datasketch(texts: list[str]) -> None:
 
 
 def _texts(signatures: Signatures, pages: list[Page]) -> list[str]:
-    # n-grams of characters would be split and shingled otherwise by a peer: pages with spaces only.
+    # A peer would split n-grams of characters differently, so use only pages with spaces.
     texts = [" ".join(signatures.text_and_tokens(page)[1].words()) for page in pages]
     return [text for text in texts if text and tokens_of_text(text).words() == text.split()]
 
@@ -120,11 +120,11 @@ def _pages(most: int | None) -> tuple[list[Page], str]:
         with gzip.open(REAL_PAGES, "rt") as lines:
             pages = [Page(page["url"], html=page["html"].encode()) for page in map(json.loads, lines)]
         return pages[:most], f"{len(pages[:most])} real pages"
-    return [_made_page(seed) for seed in range(most or 300)], f"{most or 300} made pages"
+    return [_made_page(seed) for seed in range(most or 300)], f"{most or 300} generated pages"
 
 
 def _made_page(seed: int) -> Page:
-    """About as much markup, script and text as a real page."""
+    """Return a page with about as much markup, script and text as a real page."""
     random_ = random.Random(seed)
     words = ["".join(random_.choices("etaoinshrdlu", k=random_.randint(2, 10))) for _ in range(3000)]
     parts = [

@@ -1,7 +1,7 @@
-"""The fingerprint index, on one core: exact search against memory and FAISS, PSM, growth, codecs, batch, buckets.
+"""Benchmark of the index on one core: exact search against memory and FAISS, PSM, growth, codecs, batch, buckets.
 
-Random fingerprints and simulated weights; a quarter of the queries are near-duplicates of something stored. A figure is
-the best of several rounds.
+It uses random fingerprints and simulated weights. A quarter of the queries are near-duplicates of stored fingerprints.
+Each figure is the best of several rounds.
 """
 
 import time
@@ -34,14 +34,14 @@ from tests.bench.result import Result
 ROUNDS = 5
 QUERIES = 1 << 18
 BATCH = 1 << 16
-"""Queries whose keys are made at once: they stay in the cache, and in memory that is used again."""
+"""Number of queries whose keys are computed together, small enough for the cache and for reused memory."""
 RECALL = 0.955
-"""Of the pairs that flips are chosen by; of others it must be .95."""
+"""Recall on the pairs from which the flips are chosen. On other pairs it must be at least .95."""
 
 
 def run(*, full: bool, plot: Path | None = None) -> list[Result]:
-    """Everything; `full` is 60M fingerprints, the default 6M. `plot` is where to draw the growth, as SVG."""
-    tune_process()  # as a shard does
+    """Run the benchmark with 6M fingerprints, or 60M if `full`. `plot` is the SVG file for the chart of the growth."""
+    tune_process()  # like a shard
     size = 60_000_000 if full else 6_000_000
     reads, exact, results = _exact(size)
     results += _faiss(6_000_000)
@@ -56,12 +56,12 @@ def run(*, full: bool, plot: Path | None = None) -> list[Result]:
 
 
 def _best(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Seconds of the fastest round, the first one, which compiles and warms up, aside."""
+    """Return the seconds of the fastest round. The first round compiles and warms up, and is not measured."""
     return _best_in_turn(work, rounds=rounds)[0]
 
 
 def _best_in_turn(*works: Callable[[], Any], rounds: int = ROUNDS) -> list[float]:
-    """The same for several, one after the other in each round: memory is not as fast in every minute."""
+    """Return the seconds of the fastest round of each. They take turns because the speed of memory varies."""
     times: list[list[float]] = []
     for _ in range(1 + rounds):
         times.append([])
@@ -85,7 +85,7 @@ def _random(seed: int, size: int) -> NDArray[np.uint64]:
 
 
 def _queries(stored: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
-    """A quarter are stored ones with up to three bits flipped."""
+    """Return queries of which a quarter are stored fingerprints with up to three flipped bits."""
     rng = np.random.default_rng(9)
     made = _random(10, size)
     near = stored[rng.integers(0, stored.size, size // 4)]
@@ -96,7 +96,7 @@ def _queries(stored: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
 
 
 class _Tables:
-    """Settled tables of the exact search, as a shard holds them once all merges are done."""
+    """Tables of the exact search as a shard has them when all merges are done."""
 
     def __init__(self, stored: NDArray[np.uint64], tables: int, codec: Codec = Codec.PLAIN) -> None:
         self.tables = longest_leading(3, tables).tables()
@@ -132,11 +132,11 @@ def _run(keys: NDArray[np.uint64], leading: int, codec: Codec, skip: int = 0) ->
 
 
 def _against(reads: float, size: int, of_query: float) -> str:
-    return f"{reads:,.0f} random reads/s on {size:,} words, {of_query:.3g} a query"
+    return f"{reads:,.0f} random reads/s on {size:,} words, {of_query:.3g} per query"
 
 
 def _exact(size: int) -> tuple[float, float, list[Result]]:
-    """(random reads/s that memory allows, queries/s, all results)."""
+    """Return the random reads per second of the memory, the queries per second, and all results."""
     stored = _random(1, size)
     queries = _queries(stored, QUERIES)
     tables = _Tables(stored, 10)
@@ -150,7 +150,7 @@ def _exact(size: int) -> tuple[float, float, list[Result]]:
         [
             Result("exact_vs_random_reads", rate * 20 / reads, "ratio", _against(reads, size, 20), goal=0.6),
             Result("exact_qps", rate, "queries/s", f"{size:,} fingerprints, T = 10, k = 3"),
-            Result("exact_table_bytes_ratio", nbytes, "ratio", "8 bytes a key"),
+            Result("exact_table_bytes_ratio", nbytes, "ratio", "8 bytes per key"),
         ],
     )
 
@@ -214,7 +214,7 @@ def _psm(size: int, reads: float, exact: float) -> list[Result]:
             first_only.find_first(kept, queries, query_levels),
         )
     ]
-    # A directory and a table are read for each lookup; first mode makes all but one of them for whom that one missed.
+    # Each lookup reads a directory and a table. First mode makes one lookup, and the others only after a miss.
     missed = 1 - np.unique(kept.probe(queries, 3).query).size / queries.size
     all_reads, first_reads = 2 * (1 + attempts[False]), 2 * (1 + attempts[True] * missed)
     about = f"{size:,} fingerprints, t = {header}"
@@ -228,7 +228,7 @@ def _psm(size: int, reads: float, exact: float) -> list[Result]:
         ),
         Result("psm_all_qps", all_rate, "queries/s", f"{about}, k(t) = {attempts[False]}", goal=765_000),
         Result("psm_first_qps", first_rate, "queries/s", f"{about}, k(t) = {attempts[True]}", goal=1_600_000),
-        Result("psm_tables", kept.nbytes / (8 * size), "tables", "8 bytes a fingerprint", 1.25, smaller_is_better=True),
+        Result("psm_tables", kept.nbytes / (8 * size), "tables", "8 bytes per key", 1.25, smaller_is_better=True),
         Result("psm_all_recall", recall[0], "ratio", "pairs within 3 bits", goal=0.95),
         Result("psm_first_recall", recall[1], "ratio", "pairs within 3 bits", goal=0.95),
     ]
@@ -257,7 +257,7 @@ def _grow(size: int) -> list[Result]:
 def _compression(bits: int) -> list[Result]:
     results = []
     queries = _random(8, 1 << 16)
-    # At 2^26 the limits are the issue's; for another n the information limit moves by as many bits.
+    # The limits are for 2^26 keys; for another n the information-theoretic limit moves by the difference in bits.
     shift = (26 - bits) / 64
     for dense, name in ((0, ""), (8, "_dense")):
         shared = np.uint64(0xA5 << 56) if dense else np.uint64(0)
@@ -272,7 +272,7 @@ def _compression(bits: int) -> list[Result]:
             lookup = Lookup(asked, np.full(asked.size, 3, np.uint64), leading)
             rates[codec] = asked.size / _best(partial(made.probe, lookup, Found(1 << 20)), 3)
             ratio = made.nbytes / (8 * keys.size)
-            about = f"raw; 2^{bits + dense} a full range, {keys.size:,} keys; limit {limit:.3f}; "
+            about = f"raw; 2^{bits + dense} for a full range, {keys.size:,} keys; limit {limit:.3f}; "
             about += f"{rates[codec]:,.0f} probes/s, {rates[codec] / rates[Codec.PLAIN]:.2f} of plain"
             if codec is Codec.ELIAS_FANO:
                 goal = (0.51 if dense else 0.63) + shift
@@ -282,7 +282,7 @@ def _compression(bits: int) -> list[Result]:
                 counts = np.zeros(64, np.int64)
                 count_positions(keys, 0, keys.size, counts)
                 mean = float((counts * code_lengths(counts)).sum() / counts.sum())
-                about += f"; {mean:.2f} bits a code, a fixed 6-bit code would give {fixed:.3f} before blocks"
+                about += f"; {mean:.2f} bits per code, a fixed 6-bit code would give {fixed:.3f} before blocks"
                 results.append(Result(f"huffman_bytes_ratio{name}", ratio, "ratio", about, goal, True))
     return results
 
@@ -304,7 +304,7 @@ def _batch(size: int) -> list[Result]:
 
 
 def _buckets(size: int) -> list[Result]:
-    """A quarter of the pairs share the bucket of an earlier one."""
+    """Insert pairs of which a quarter share the bucket of an earlier pair."""
     rng = np.random.default_rng(13)
     keys, fingerprints = _random(14, size), _random(15, size)
     keys[1::4] = keys[rng.integers(0, size, keys[1::4].size)]
@@ -318,14 +318,14 @@ def _buckets(size: int) -> list[Result]:
             table.probe_and_insert(keys[start : start + batch], fingerprints[start : start + batch])
             slowest = max(slowest, time.perf_counter() - before)
         rate = some / (time.perf_counter() - began)
-        about = f"from empty to {some:,}, {1e6 * batch / rate:,.0f} µs a batch, the slowest {1e6 * slowest:,.0f}"
+        about = f"from empty to {some:,}, {1e6 * batch / rate:,.0f} µs per batch, slowest {1e6 * slowest:,.0f}"
         goal = 1_000_000 if batch == 8192 else None
         results.append(Result(f"buckets_{batch}_pairs_per_s", rate, "pairs/s", about, goal))
     return results
 
 
 def _small_batches() -> list[Result]:
-    """What a call costs when there is little to do: the stream sends small batches."""
+    """Measure the cost of a call with little work, because the stream sends small batches."""
     kept = Slice(Table.plain(25))
     for start in range(0, 1 << 20, 4096):
         kept.probe_and_insert(_random(start, 4096), 3)
@@ -343,7 +343,7 @@ def _small_batches() -> list[Result]:
 
 
 def _growth(powers: list[int], plot: Path | None) -> list[Result]:
-    """Microseconds a query as the tables grow; a bar each, so that the shape is seen in the terminal."""
+    """Measure microseconds per query by table size, with a bar for each size that shows the trend in the terminal."""
     results, points = [], []
     for power in powers:
         stored = _random(12, 1 << power)
@@ -357,7 +357,7 @@ def _growth(powers: list[int], plot: Path | None) -> list[Result]:
             [Series("", points)],
             title="Exact search, T = 10, k = 3",
             across="log2 of the fingerprints",
-            up="µs a query",
+            up="µs per query",
             values=True,
         )
         plot.write_text(drawn)

@@ -1,9 +1,9 @@
-"""Documents for the benchmark of clustering, made as sketches: many, fast, and always the same.
+"""Generated documents for the benchmark of clustering. They are made as sketches, and are the same in every run.
 
-A document has 200 to 2000 shingles. Three in ten are in groups of near-duplicates, whose sizes from 2 to 100 follow
-Zipf's law (exponent 2, about 6 on average); each has up to a fifth of its group's shingles replaced by its own, and its
-place in the corpus is random. All are on hosts, whose sizes follow Zipf's law, too (50 pages on average, the largest a
-tenth of all), and every page of a host has the same 40 shingles of its template.
+A document has 200 to 2000 shingles. Three in ten belong to groups of near-duplicates, whose sizes from 2 to 100 follow
+Zipf's law (exponent 2, about 6 on average). Up to a fifth of the group's shingles are replaced in each document, and
+its place in the corpus is random. The sizes of hosts follow Zipf's law, too (50 pages on average, the largest has a
+tenth of all). All pages of a host have the same 40 template shingles.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ _FILE: Final = 1 << 16
 
 
 class Made(NamedTuple):
-    """Packed sketches one after the other, where each starts, MIPs vectors, fingerprints."""
+    """Concatenated packed sketches with their start positions, MIPs vectors, and fingerprints."""
 
     words: NDArray[np.uint64]
     starts: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Made(NamedTuple):
 
 
 def make(count: int, seed: int = 1997) -> Made:
-    """So many documents."""
+    """Generate `count` documents."""
     rng = np.random.default_rng(seed)
     group = _groups(rng, count)
     sizes = rng.integers(200, 2001, count)[group]
@@ -71,7 +71,7 @@ def make(count: int, seed: int = 1997) -> Made:
 
 
 def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
-    """Write the documents to a corpus, as settled documents that are all unique."""
+    """Write the documents to a corpus as settled documents, all unique."""
     count = made.starts.size - 1
     for number, first in enumerate(range(0, count, _FILE)):
         last = min(first + _FILE, count)
@@ -94,7 +94,7 @@ def write(made: Made, corpus: Corpus, signature: str = SIGNATURE) -> None:
 
 
 def _groups(rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    """The number of each document's group, in random places; most are alone."""
+    """Return the group number of each document, at random places; most documents are alone."""
     possible = np.arange(2, _LARGEST + 1)
     sizes = rng.choice(possible, count, p=possible**-2.0 / (possible**-2.0).sum())
     sizes = sizes[np.cumsum(sizes) <= _IN_GROUPS * count]

@@ -1,7 +1,8 @@
-"""The whole stream against its own heaviest part: pages a second, as a ratio to featurizing alone on one core.
+"""Benchmark of the whole stream against its most expensive part: its throughput relative to featurizing on one core.
 
-On Kafka: one process of each service and a broker, all on this machine. First a backlog of pages, as fast as it goes;
-then, at a quarter of that rate, how long a page waits for its verdict. Embedded: the same pages through one process.
+On Kafka, one process per service and a broker run on this machine. First they process a backlog of pages at full speed.
+Then pages arrive at a quarter of that rate, and the time from page to verdict is measured. Embedded, the same pages go
+through one process.
 """
 
 import asyncio
@@ -41,16 +42,16 @@ SERVICES = ("featurizer", "shard", "aggregator")
 WARM = 1000
 MEAN_BYTES = 20_000
 LINGER_MS = 5
-"""Of the crawler at moderate load; what Kafka's own Java client does unless told otherwise."""
+"""Linger of the crawler's producer at moderate load, the default of Kafka's Java client."""
 TICK_SECONDS = 0.005
 QUIET_SECONDS = 0.5
 QUIET_SHARE = 0.1
-"""Of a core, that services which wait for pages take."""
+"""Share of a core that idle services use."""
 BATCH_BYTES = 1 << 20
 
 
 def run(*, full: bool) -> list[Result]:
-    """Ratios, latencies, CPU by service, messages and bytes a page."""
+    """Measure ratios, latencies, CPU time by service, and messages and bytes per page."""
     count, seconds = (50_000, 60) if full else (20_000, 20)
     pages = [made.page for made in sample_crawl(count, seed=3, mean_bytes=MEAN_BYTES)]
     about = f"{count:,} pages of {sum(len(page.content) for page in pages) // count:,} bytes"
@@ -71,21 +72,21 @@ def run(*, full: bool) -> list[Result]:
     wait = f"{load:,.0f} pages/s, a quarter of the highest rate"
     return [
         Result("kafka_vs_featurize", rate / alone, "ratio", against, goal=0.6),
-        Result("embedded_vs_featurize", embedded / alone / cores, "ratio a core", against, goal=0.8),
-        Result("featurizing_vs_featurize", at_most / alone / cores, "ratio a core", against),
+        Result("embedded_vs_featurize", embedded / alone / cores, "ratio per core", against, goal=0.8),
+        Result("featurizing_vs_featurize", at_most / alone / cores, "ratio per core", against),
         Result("latency_p50_ms", p50, "ms", wait),
         Result("latency_p99_ms", p99, "ms", wait, goal=250, smaller_is_better=True),
         Result("kafka_pages_per_s", rate, "pages/s", about),
         Result("embedded_pages_per_s", embedded, "pages/s", about),
         Result("featurize_pages_per_s", alone, "pages/s", "itself"),
-        *(Result(f"cpu_{name}_us", share, "us a page", about) for name, share in shares.items()),
-        *(Result(f"messages_{name}", number, "a page", about) for name, number in messages.items()),
-        *(Result(f"bytes_{name}", number, "a page", about) for name, number in sizes.items()),
+        *(Result(f"cpu_{name}_us", share, "us per page", about) for name, share in shares.items()),
+        *(Result(f"messages_{name}", number, "per page", about) for name, number in messages.items()),
+        *(Result(f"bytes_{name}", number, "per page", about) for name, number in sizes.items()),
     ]
 
 
 def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
-    """What the featurizer does to a page, and nothing else; the best of three."""
+    """Return the pages per second of the featurizer's work on pages alone, the best of three rounds."""
     signatures = Signatures(SignatureOptions.of(settings), everything=False)
     for page in pages[:200]:
         signatures.of(page)
@@ -99,7 +100,7 @@ def _featurize_alone(settings: Settings, pages: list[Page]) -> float:
 
 
 def _featurize_in_processes(settings: Settings, pages: list[Page], processes: int) -> float:
-    """The same on all cores at once, with the pages' way there and the documents' way back: no stream can do more."""
+    """Return the pages per second of featurizing on all cores, transfers included: the upper limit of any stream."""
     records = [PlainRecord("pages", 0, number, 0, None, write_page(page), ()) for number, page in enumerate(pages)]
     pool = PagePool(Signatures(SignatureOptions.of(settings), everything=False), None, processes)
     pool.start()
@@ -113,11 +114,11 @@ def _featurize_in_processes(settings: Settings, pages: list[Page], processes: in
 
 
 async def _embedded(settings: Settings, pages: list[Page]) -> float:
-    told = 0
+    verdicts = 0
 
     def count(verdict: bytes) -> None:
-        nonlocal told
-        told += 1
+        nonlocal verdicts
+        verdicts += 1
 
     with tempfile.TemporaryDirectory() as directory:
         async with Embedded(Path(directory), settings, on_verdict=count) as stream:
@@ -130,12 +131,12 @@ async def _embedded(settings: Settings, pages: list[Page]) -> float:
             await stream.drain()
             rate = (len(pages) - WARM) / (time.perf_counter() - started)
             await stream.finish()
-    assert told >= len(pages), f"expected {len(pages)} verdicts, got {told}"
+    assert verdicts >= len(pages), f"expected {len(pages)} verdicts, got {verdicts}"
     return rate
 
 
 class Kafka:
-    """The services as processes on a broker."""
+    """The services as processes with a broker."""
 
     def __init__(self, settings: Settings, directory: Path) -> None:
         self._settings = settings
@@ -145,26 +146,26 @@ class Kafka:
     async def measure(
         self, pages: list[Page], seconds: float
     ) -> tuple[float, float, float, float, dict[str, float], dict[str, float], dict[str, float]]:
-        """(pages/s, p50, p99, load of these, CPU us a page by service, messages and bytes a page by topic)."""
+        """Return pages/s, p50, p99, their load, CPU in µs per page by service, messages and bytes per page by topic."""
         async with KafkaLog(self._settings) as log:
             await log.create_topics(topic_specs(self._settings))
         warm, values = [write_page(page) for page in pages[:WARM]], [write_page(page) for page in pages[WARM:]]
         with self._workers() as workers:
             await self._produce(warm)
-            await self._told(WARM)
+            await self._last_first_verdict(WARM)
             await _quiet([process.pid for process in workers.values()])
-            # The backlog is there before anyone works on it: a crawler's CPU is not the stream's.
+            # Produce the backlog before the services start, so that the crawler's CPU time is not measured.
             workers["featurizer"].send_signal(signal.SIGSTOP)
             await self._produce(values)
             before = {name: cpu_seconds(process.pid) for name, process in workers.items()}
             started = time.time()
             workers["featurizer"].send_signal(signal.SIGCONT)
-            ended = await self._told(len(pages))
+            ended = await self._last_first_verdict(len(pages))
             rate = len(values) / (ended - started)
             spent = {name: cpu_seconds(process.pid) - before[name] for name, process in workers.items()}
             messages, sizes = await self._traffic(len(pages))
             load = rate / 4
-            # The same pages once more, with a word of their own each.
+            # Send the same pages again, each with an additional word of its own.
             count = int(load * seconds)
             again = [_with_a_word(pages[number % len(pages)], number) for number in range(count)]
             p50, p99 = await self._latencies(again, load)
@@ -198,15 +199,15 @@ class Kafka:
         await asyncio.gather(*sent)
         await producer.stop()
 
-    async def _told(self, count: int) -> float:
-        """Wait until so many documents have a verdict; when the last one got its first, by the aggregator's clock."""
+    async def _last_first_verdict(self, count: int) -> float:
+        """Wait until `count` documents have a verdict. Return the time of the last first verdict in seconds."""
         consumer = await self._consumer()
         verdicts = await self._verdicts(consumer, count)
         await consumer.stop()
         return max(timestamp for _, timestamp in verdicts.values()) / 1000
 
     async def _latencies(self, values: list[bytes], load: float) -> tuple[float, float]:
-        """Send at this load; from a page's timestamp to its first verdict's."""
+        """Send at this load. Return p50 and p99 of the time from a page's timestamp to its first verdict."""
         consumer = await self._consumer(at_end=True)
         producer = self._producer(linger_ms=LINGER_MS)
         await producer.start()
@@ -220,9 +221,9 @@ class Kafka:
         return float(np.percentile(settled, 50)), float(np.percentile(settled, 99))
 
     async def _verdicts(self, consumer: AIOKafkaConsumer, count: int) -> dict[str, tuple[Verdict, int]]:
-        """The first verdict of so many documents, and when it was written.
+        """Return the first verdict of `count` documents with its timestamp.
 
-        Read only when there are enough of them: who measures should not use the cores that are measured.
+        Verdicts are read only when there are enough of them, so that the measurement does not use the measured cores.
         """
         partitions = list(consumer.assignment())
         start = {partition: await consumer.position(partition) for partition in partitions}
@@ -236,7 +237,7 @@ class Kafka:
                     verdict = read_verdict(record.value)
                     first.setdefault(verdict.document, (verdict, record.timestamp))
             read = sum([await consumer.position(partition) for partition in partitions]) - sum(start.values())
-            # Some documents have more than one.
+            # Some documents have more than one verdict.
             wanted = max(wanted, read + (count - len(first) if read >= wanted else 0))
         return first
 
@@ -249,7 +250,7 @@ class Kafka:
                 await asyncio.sleep(ahead)
 
     def _producer(self, linger_ms: int = 0) -> AIOKafkaProducer:
-        # Its default of 16 KB is less than a page, and would make every page a request.
+        # The default of 16 KB is less than a page, and would cause a request per page.
         return AIOKafkaProducer(
             bootstrap_servers=self._settings.broker, max_batch_size=BATCH_BYTES, linger_ms=linger_ms
         )
@@ -266,7 +267,7 @@ class Kafka:
         return consumer
 
     async def _traffic(self, count: int) -> tuple[dict[str, float], dict[str, float]]:
-        """Messages and bytes a page, by topic; bytes only where the broker's files are ours to see."""
+        """Return messages and bytes per page by topic. Bytes are known only for a broker whose files are accessible."""
         consumer = await self._consumer()
         messages, sizes = {}, {}
         for spec in topic_specs(self._settings):
@@ -281,7 +282,7 @@ class Kafka:
 
 
 async def _quiet(pids: list[int]) -> None:
-    """Wait until they do nothing: all their processes are started and have loaded what they need."""
+    """Wait until the processes are idle, which means that they have started and loaded everything."""
     spent, before = sum(map(cpu_seconds, pids)), 0.0
     while spent - before > QUIET_SHARE * QUIET_SECONDS:
         await asyncio.sleep(QUIET_SECONDS)

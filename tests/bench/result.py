@@ -1,4 +1,4 @@
-"""What a benchmark says."""
+"""Results of benchmarks."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A figure, what it is measured against in the same run, and what it should reach.
+    """A figure with its reference, which the same run measured, and its goal.
 
-    `goal` None means: told for comparison, nothing is promised.
+    A figure whose `goal` is None is reported for comparison only.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Result:
         return self.value <= self.goal if self.smaller_is_better else self.value >= self.goal
 
     def as_dict(self) -> dict[str, Any]:
-        """The object that `--json` prints."""
+        """Return the object that `--json` prints."""
         fields = asdict(self)
         del fields["smaller_is_better"]
         return {**fields, "holds": self.holds}

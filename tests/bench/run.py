@@ -1,7 +1,7 @@
 """Benchmarks: `python tests/bench/run.py NAME [--full] [--json]`, in the project's environment.
 
-Each figure is a ratio, or stands beside a peer or a limit of the machine that the same run measured. Exit code 1
-when a goal is missed.
+Each figure is a ratio, or is reported together with a peer or a limit of the machine that the same run measured. The
+exit code is 1 if a goal is missed.
 """
 
 import argparse
@@ -22,9 +22,9 @@ NAMES = ("runner", "features", "index", "pipeline", "cluster")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=[*NAMES, "all"], help="which benchmark")
-    parser.add_argument("--full", action="store_true", help="the size that the figures in the README are from")
-    parser.add_argument("--json", action="store_true", help="one object a line instead of a table")
+    parser.add_argument("name", choices=[*NAMES, "all"], help="the benchmark to run")
+    parser.add_argument("--full", action="store_true", help="use the size of the documented figures")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line instead of a table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="index only: draw the growth to this SVG file")
     options = parser.parse_args()
     results: list[Result] = []

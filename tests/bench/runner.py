@@ -1,8 +1,8 @@
-"""What the runner costs: 1 KB records through a stage that copies them, against a bare aiokafka loop.
+"""Benchmark of the runner: 1 KB records through a stage that copies them, against a bare aiokafka loop.
 
-Both read the same topic and write to another with the same partitions, with an idempotent producer that
-compresses alike, and end when everything is acknowledged and committed. They take turns, and the best of each counts.
-The bare loop is the fastest that keeps nothing safe: getmany, one `send` a record, never a wait for an acknowledgement
+Both read the same topic and write to another one with as many partitions. Both use an idempotent producer with the same
+compression, and end when everything is acknowledged and committed. They take turns, and the best run of each counts.
+The bare loop is the fastest one without any guarantee: getmany, one `send` per record, no wait for acknowledgements
 before the end.
 """
 
@@ -28,7 +28,7 @@ RECORD_BYTES = 1024
 
 
 def run(*, full: bool) -> list[Result]:
-    """The ratio of the runner's records per second to the bare loop's, and both figures."""
+    """Return the ratio of the runner's records per second to those of the bare loop, and both figures."""
     count = 1_000_000 if full else 200_000
     with tempfile.TemporaryDirectory() as directory, find_broker(Path(directory) / "kafka") as broker:
         settings = Settings(broker=broker.bootstrap, state=Path(directory) / "state")
@@ -47,7 +47,7 @@ async def _measure(settings: Settings, count: int, rounds: int) -> tuple[float, 
     source, target, letters = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("source", "target", "letters"))
     await log.create_topics([TopicSpec(source, PARTITIONS), TopicSpec(target, PARTITIONS), TopicSpec(letters, 1)])
     draw = random.Random(1)
-    # Half random, half text-like: compression has something to do, as it has with real messages.
+    # Half random, half text-like, so that compression has as much work as with real messages.
     payloads = [draw.randbytes(RECORD_BYTES // 2) + b"neardup " * (RECORD_BYTES // 16) for _ in range(1000)]
     for start in range(0, count, 20_000):
         batch = [Output(source, n % PARTITIONS, b"%d" % n, payloads[n % 1000]) for n in range(start, start + 20_000)]

@@ -1,4 +1,4 @@
-"""Memory that is used again: never while somebody can see it, and not kept for ever."""
+"""Tests of the array pool: memory is reused only when no array refers to it, and unused memory is released."""
 
 import numpy as np
 from hypothesis import given
@@ -13,7 +13,7 @@ WORDS = LEAST_BYTES // 8
 
 @given(st.lists(st.tuples(st.integers(1, 4 * WORDS), st.integers(0, 5), st.booleans()), max_size=25))
 def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -> None:
-    """Some are kept whole, of some only a part."""
+    """Some arrays are kept whole, of others only a part is kept."""
     pool, kept = ArrayPool(), []
     for number, (size, dropped, only_a_part) in enumerate(steps):
         made = pool.array(size, np.uint64)
@@ -37,7 +37,7 @@ def test_a_dropped_array_makes_room_for_a_larger_one() -> None:
     assert pool.array(2 * WORDS, np.uint64).ctypes.data == place
 
 
-def test_what_is_not_used_again_is_given_back_in_steps() -> None:
+def test_unused_memory_is_released_in_steps() -> None:
     pool = ArrayPool()
     pool.array(4 * WORDS, np.uint64)[:] = 1
     seen = []
@@ -47,8 +47,8 @@ def test_what_is_not_used_again_is_given_back_in_steps() -> None:
     assert seen == [3 * LEAST_BYTES, 2 * LEAST_BYTES, LEAST_BYTES, 0]
 
 
-def test_a_slice_does_not_gather_spare_memory() -> None:
-    """Half as much as a run of all keys, beside that run and a merge of it. Without giving back, 3.5 runs in all."""
+def test_a_slice_does_not_accumulate_spare_memory() -> None:
+    """Spare memory is at most half a run beside the runs and a merge. Without release the total would be 3.5 runs."""
     rng = np.random.default_rng(1)
     kept = Slice(Table.plain(24), settings=SliceSettings(tail=1 << 12))
     most = 0.0

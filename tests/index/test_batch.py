@@ -1,4 +1,4 @@
-"""Batch search finds the same set as comparing all with all."""
+"""Tests of batch search against a comparison of all pairs."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -45,7 +45,7 @@ def test_a_file_in_chunks_on_all_cores(threads: int, tmp_path: Path) -> None:
     assert listed(found) == sorted({(int(queries[i]), int(made[j])) for i, j in np.argwhere(near)})
 
 
-def test_nothing_to_ask_or_to_scan() -> None:
+def test_without_queries_or_fingerprints_there_are_no_pairs() -> None:
     nothing = np.empty(0, np.uint64)
     assert len(BatchSearch(nothing, Design(3, (5,))).scan([words([1, 2])])) == 0
     assert len(BatchSearch(words([1]), Design(3, (5,))).scan([nothing])) == 0
@@ -67,7 +67,7 @@ def test_psm_over_chunks(first: bool) -> None:
     assert (np.bitwise_count(found.query ^ found.fingerprint) <= 3).all()
 
 
-def test_a_file_of_another_kind_or_torn_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_or_truncated_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fingerprints"
     write_fingerprints(path, np.arange(5000, dtype=np.uint64), signature_version="1")
     raw = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Bucket tables against their naive twin, after any mix of what can happen to them."""
+"""Tests of bucket tables against their naive twin, after any sequence of operations."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,9 @@ def listed(matches: BucketMatches, queries: int) -> list[list[int]]:
 
 @given(st.data(), st.integers(1, 9), st.sampled_from([0.0, 8.0]), st.sampled_from([3, 16]))
 @settings(max_examples=EXAMPLES)
-def test_any_mix_of_steps_finds_what_the_twin_finds(data: st.DataObject, common: int, ttl: float, recent: int) -> None:
+def test_any_sequence_of_operations_has_the_results_of_the_twin(
+    data: st.DataObject, common: int, ttl: float, recent: int
+) -> None:
     options: dict[str, Any] = {"common": common, "ttl": ttl, "recent": recent, "ratio": 2}
     ours, twin = BucketTable(**options), NaiveBuckets(common, ttl)
     pairs, now = data.draw(PAIRS), 0.0
@@ -71,7 +73,7 @@ def reloaded(ours: BucketTable, other: BucketTable) -> BucketTable:
 def test_many_pairs_in_batches_of_any_size(batch: int) -> None:
     rng = np.random.default_rng(batch)
     ours, twin = BucketTable(common=30, recent=512), NaiveBuckets(30)
-    # Keys that are alike in their leading bits, some of them common.
+    # Keys share their leading bits, and some of them are common.
     keys = np.minimum(rng.geometric(0.01, 20_000), rng.integers(0, 5000, 20_000)).astype(np.uint64)
     fingerprints = rng.integers(0, 3000, keys.size).astype(np.uint64)
     for start in range(0, keys.size, batch):
@@ -93,7 +95,7 @@ def test_more_matches_than_the_buffers_hold() -> None:
     assert listed(found, 64) == [[each for each in range(1024) if each != own] for own in range(64)]
 
 
-def test_a_common_bucket_answers_nothing_and_takes_nothing_until_it_has_expired() -> None:
+def test_a_common_bucket_returns_and_stores_nothing_until_it_has_expired() -> None:
     ours = BucketTable(common=2, ttl=80.0)
     ours.probe_and_insert(words([5, 5]), words([1, 2]), now=0.0)
     assert ours.probe_and_insert(words([5, 5]), words([3, 1]), now=20.0).fingerprint.size == 0
@@ -102,14 +104,14 @@ def test_a_common_bucket_answers_nothing_and_takes_nothing_until_it_has_expired(
     assert ours.counts.expired == 2
 
 
-def test_a_pair_that_comes_again_is_young_again() -> None:
+def test_a_repeated_pair_has_its_age_reset() -> None:
     ours = BucketTable(ttl=80.0)
     ours.probe_and_insert(words([5, 5]), words([1, 2]), now=0.0)
     ours.probe_and_insert(words([5]), words([2]), now=50.0)
     assert listed(ours.probe_and_insert(words([5]), words([9]), now=100.0), 1) == [[2]]
 
 
-def test_no_batch_does_the_work_of_a_whole_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_batch_performs_a_whole_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     from neardup.index.buckets import pair_runs
 
     steps: list[int] = []

@@ -1,4 +1,4 @@
-"""Designs of the exact search against the paper and against enumeration."""
+"""Tests of designs of the exact search against the paper and against enumeration."""
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +40,7 @@ def test_the_recursion_agrees_with_whole_blocks_where_blocks_are_whole() -> None
 
 
 @pytest.mark.parametrize("k", range(8))
-def test_least_leading_bits_are_those_of_the_tables(k: int) -> None:
+def test_the_least_leading_bits_are_those_of_the_tables(k: int) -> None:
     for design in designs(k, 130):
         tables = design.tables()
         assert len(tables) == design.table_count <= 130
@@ -56,7 +56,7 @@ def test_more_tables_never_mean_fewer_leading_bits(k: int) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 7), st.integers(1, 60), fingerprints(8))
-def test_whatever_is_within_k_shares_the_leading_bits_of_some_table(k: int, most: int, values: list[int]) -> None:
+def test_fingerprints_within_k_share_the_leading_bits_of_some_table(k: int, most: int, values: list[int]) -> None:
     tables = longest_leading(k, most).tables()
     keys = [table.keys_of(words(values)) for table in tables]
     for i, x in enumerate(values):
@@ -74,7 +74,7 @@ def test_permuting_more_than_a_block(size: int) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(fingerprints(8), st.integers(2, 40))
-def test_permuting_moves_bits_and_can_be_undone(values: list[int], most: int) -> None:
+def test_permuting_moves_bits_and_is_invertible(values: list[int], most: int) -> None:
     for table in longest_leading(2, most).tables():
         keys = table.keys_of(words(values))
         assert keys.tolist() == [permuted(value, table.order) for value in values]

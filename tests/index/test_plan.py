@@ -1,4 +1,4 @@
-"""Plan and routing: every service agrees, or the error says on what not."""
+"""Tests of plans and routing: services agree on them, or the error names the difference."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.naive import distance
 PLAN = Plan(signature_version="1", slice_bits=2, bands=3, band_slice_bits=1)
 
 
-def test_a_plan_comes_back_from_its_json() -> None:
+def test_a_plan_is_read_back_from_its_json() -> None:
     assert Plan.from_json(PLAN.to_json(), "here") == PLAN
 
 
@@ -39,7 +39,7 @@ def test_a_mismatch_names_the_fields_that_differ() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"slice_bits": 26}, {"k": 8}, {"splits": (3,)}, {"bands": -1}, {"header_bits": 65}])
-def test_fields_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_fields_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="expected"):
         replace(PLAN, **wrong)
 
@@ -56,7 +56,9 @@ def test_partitions_are_tables_times_slices() -> None:
 
 
 @given(fingerprints(10), st.sampled_from([4, 10, 16, 20]), st.integers(0, 16))
-def test_what_should_meet_meets_in_one_partition(values: list[int], tables: int, slice_bits: int) -> None:
+def test_fingerprints_with_equal_leading_bits_are_in_one_partition(
+    values: list[int], tables: int, slice_bits: int
+) -> None:
     plan = Plan.for_tables(tables, signature_version="1", slice_bits=slice_bits)
     routing = Routing(plan)
     keys = [table.keys_of(words(values)) for table in plan.tables]
@@ -93,14 +95,14 @@ def test_tables_are_named_in_the_order_of_their_partitions() -> None:
 # From settings
 
 
-def test_the_settings_say_which_tables_there_are() -> None:
+def test_the_settings_determine_the_tables() -> None:
     plan = plan_of(Settings(tables=10, slice_bits=2, bands="18x7", band_slice_bits=1))
     assert (plan.k, len(plan.tables), plan.bands, plan.header_bits) == (3, 10, 18, 0)
     assert plan.partitions == 10 * 4 + 2
     assert plan.signature_version == SignatureOptions().version
 
 
-def test_without_bands_there_are_permuted_tables_alone() -> None:
+def test_without_bands_there_are_only_permuted_tables() -> None:
     assert plan_of(Settings(tables=4, bands="none")).partitions == 4
 
 
@@ -118,7 +120,7 @@ def test_other_settings_of_tables_or_signatures_make_another_plan() -> None:
     assert plan_of(Settings(owners=7, near_resemblance=0.5)).digest == plan_of(Settings()).digest
 
 
-def test_settings_that_make_no_plan_are_refused() -> None:
+def test_settings_without_a_valid_plan_are_refused() -> None:
     with pytest.raises(SettingsError, match="slice bits"):
         plan_of(Settings(tables=20, slice_bits=16, hamming=7))
     with pytest.raises(SettingsError, match="expected k·s to be at most m = 128"):

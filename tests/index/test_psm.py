@@ -1,4 +1,4 @@
-"""Probabilistic search: the order of the flips against brute force, and recall against exact search."""
+"""Tests of probabilistic search: order of the flips against brute force, and recall against exact search."""
 
 from itertools import combinations
 from math import exp
@@ -38,7 +38,7 @@ def emitted(costs: list[int], most: int, wanted: int) -> list[tuple[int, ...]]:
 
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=9), st.integers(1, 7))
-def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most: int) -> None:
+def test_sets_are_generated_once_each_in_order_of_probability(costs: list[int], most: int) -> None:
     flips = [1 / (1 + exp(cost / 256)) for cost in costs]
     wanted = likely_subsets(flips, most)
     sets = emitted(costs, most, 1000)
@@ -51,12 +51,12 @@ def test_sets_come_in_order_of_probability_and_each_once(costs: list[int], most:
 
 @settings(max_examples=EXAMPLES)
 @given(st.data())
-def test_flips_are_the_likeliest_sets_by_candidates_or_heap(data: st.DataObject) -> None:
+def test_flips_are_the_most_likely_sets_by_candidates_or_heap(data: st.DataObject) -> None:
     header = data.draw(st.integers(1, 11), "header")
     most, wanted = data.draw(st.integers(0, 4), "most"), data.draw(st.integers(1, 40), "wanted")
     few = data.draw(st.booleans(), "few")
     table = np.array(data.draw(st.lists(st.integers(0, 8000), min_size=16, max_size=16)), np.uint16)
-    # More rows than lanes, and asked for in another order than they stand.
+    # There are more rows than lanes, and the rows are requested in random order.
     rng = np.random.default_rng(data.draw(st.integers(0, 1000), "seed"))
     levels = rng.integers(0, table.size, (LANES + 3, header)).astype(np.uint8)
     numbers = rng.permutation(levels.shape[0])[: data.draw(st.sampled_from([1, LANES, LANES + 2]), "rows")]
@@ -78,7 +78,7 @@ def test_flips_are_the_likeliest_sets_by_candidates_or_heap(data: st.DataObject)
 
 @settings(max_examples=EXAMPLES)
 @given(st.integers(1, 64), st.integers(0, 1000), st.data())
-def test_a_network_puts_the_smallest_in_order(size: int, seed: int, data: st.DataObject) -> None:
+def test_a_network_sorts_the_smallest_values(size: int, seed: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(1, size))
     rows = np.random.default_rng(seed).integers(0, 2 * size, (size, LANES)).astype(np.int32)
     wanted = np.sort(rows, axis=0)
@@ -92,7 +92,7 @@ def test_many_flips_are_left_to_the_heap() -> None:
     assert candidate_sets(24, 3, 400).shape == (3, 0)
 
 
-def test_only_the_wanted_sets_are_made() -> None:
+def test_only_the_requested_sets_are_generated() -> None:
     assert emitted([5, 1, 9], 2, 3) == [(1,), (0,), (0, 1)]
 
 
@@ -143,7 +143,7 @@ def test_all_flips_are_exact_search() -> None:
     }
 
 
-def test_a_model_travels_in_a_file(tmp_path: Path) -> None:
+def test_a_model_is_read_back_from_its_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     weights = pages(rng, 1000)
     model = FlipModel.fit(weights, copies(rng, weights))

@@ -1,4 +1,4 @@
-"""Who owns a fingerprint: the same said twice, spread evenly, and never changed."""
+"""Tests of the owner of a fingerprint: the function is deterministic, evenly distributed, and never changes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_one_and_many_agree(values: list[int], owners: int) -> None:
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.integers(1, 5))
-def test_rows_by_owner_are_all_rows_in_order_each_with_its_owner(values: list[int], owners: int) -> None:
+def test_rows_by_owner_are_all_rows_in_order_with_their_owner(values: list[int], owners: int) -> None:
     found = [(owner, words(values)[rows].tolist()) for owner, rows in rows_by_owner(words(values), owners)]
     among = sorted({owner_of(value, owners) for value in values})
     assert found == [(owner, [value for value in values if owner_of(value, owners) == owner]) for owner in among]
@@ -36,7 +36,7 @@ def test_fingerprints_are_spread_evenly(owners: int, kind: str) -> None:
         "few bits differ": simulated(rng, size, size // 4),
     }[kind]
     load = np.bincount(owners_of(fingerprints, owners), minlength=owners)
-    # Six standard deviations of a fair throw; clusters of four widen it.
+    # Six standard deviations of a uniform distribution; clusters of four widen it.
     assert np.abs(load - 2000).max() < 6 * np.sqrt(2000) * (2 if kind == "few bits differ" else 1)
 
 

@@ -1,4 +1,4 @@
-"""A slice against its naive twin, after any mix of what can happen to it."""
+"""Tests of a slice against its naive twin, after any sequence of operations."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ def listed(matches: Matches, queries: int) -> list[list[tuple[int, int]]]:
 
 
 def small(codec: Codec, **others: Any) -> SliceSettings:
-    """Everything happens early: flushes after a few keys, compression of small runs."""
+    """Return settings with small limits: flushes after a few keys, compression of small runs."""
     return SliceSettings(codec=codec, tail=4, ratio=2, compress_from=6, **others)
 
 
@@ -40,7 +40,7 @@ def small(codec: Codec, **others: Any) -> SliceSettings:
     st.sampled_from([0.0, 8.0]),
 )  # fmt: skip
 @settings(max_examples=EXAMPLES)
-def test_any_mix_of_steps_finds_what_the_twin_finds(
+def test_any_sequence_of_operations_has_the_results_of_the_twin(
     data: st.DataObject, codec: Codec, leading: int, k: int, cap: int, ttl: float
 ) -> None:
     ours = Slice(Table.plain(leading), settings=small(codec, cap=cap, ttl=ttl))
@@ -80,9 +80,9 @@ def reloaded(ours: Slice) -> Slice:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_probes_look_at_is_counted_once_however_often_the_buffers_grow(codec: Codec) -> None:
+def test_scanned_keys_are_counted_once_however_often_the_buffers_grow(codec: Codec) -> None:
     rng = np.random.default_rng(1)
-    # All share the leading bits, so that every key is compared with all that came before it, and found.
+    # All keys share the leading bits, so every key is compared with all earlier keys and finds them.
     keys = rng.permutation(np.unique(rng.integers(0, 2**40, 700, dtype=np.uint64)))
     ours = Slice(Table.plain(16), settings=SliceSettings(codec=codec, tail=64, compress_from=128))
     for start in range(0, keys.size, 50):
@@ -92,7 +92,7 @@ def test_what_probes_look_at_is_counted_once_however_often_the_buffers_grow(code
     assert ours.counts.scanned - ours.counts.matches == 0
 
 
-def test_spread_keys_are_hardly_looked_at() -> None:
+def test_few_keys_are_scanned_if_they_are_spread_out() -> None:
     keys = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
     ours = Slice(Table.plain(26))
     ours.probe_and_insert(keys, 3)
@@ -117,7 +117,7 @@ def test_all_tables_together_find_exactly_all_pairs_within_k(codec: Codec, table
 
 
 @pytest.mark.parametrize("in_a_run", [False, True])
-def test_a_lookup_may_ask_for_more_leading_bits_than_the_table(in_a_run: bool) -> None:
+def test_a_lookup_may_require_more_leading_bits_than_the_table(in_a_run: bool) -> None:
     ours = Slice(Table.plain(4))
     ours.probe_and_insert(words([0, 1 << 58, 1]), 0)
     if in_a_run:
@@ -127,7 +127,7 @@ def test_a_lookup_may_ask_for_more_leading_bits_than_the_table(in_a_run: bool) -
     assert sorted(found.key[: found.count].tolist()) == [0, 1]
 
 
-def test_inserting_again_changes_nothing() -> None:
+def test_a_repeated_insert_changes_nothing() -> None:
     ours = Slice(Table.plain(16), settings=small(Codec.PLAIN))
     keys = simulated(np.random.default_rng(1), 100, 30)
     ours.probe_and_insert(keys, 3)
@@ -155,7 +155,7 @@ def test_keys_older_than_the_time_to_live_are_dropped_and_counted() -> None:
     assert ours.counts.expired == 2
 
 
-def test_no_batch_does_the_work_of_a_whole_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_batch_performs_a_whole_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     from neardup.index.slices import merge
 
     steps: list[int] = []
@@ -173,7 +173,7 @@ def test_no_batch_does_the_work_of_a_whole_merge(monkeypatch: pytest.MonkeyPatch
         ours.probe_and_insert(rng.integers(0, 2**64, 1024, dtype=np.uint64), 3)
     largest_run = max(run.size for run in ours.runs)
     assert largest_run > 200_000
-    # HASTE * 3 * (ratio + 1) keys for each of the 1024 inserted.
+    # HASTE * 3 * (ratio + 1) keys for each of the 1024 inserted ones.
     assert max(steps) <= 1.25 * 3 * 9 * 1024 + 1
     assert len(ours.runs) < 12
 

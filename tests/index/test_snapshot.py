@@ -1,4 +1,4 @@
-"""Snapshots: what comes back is what was saved, and anything else is refused with what was expected and got."""
+"""Tests of snapshots: they restore the saved state, and any other file is refused with what was expected and found."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def filled(codec: Codec = Codec.PLAIN) -> Slice:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_slice_comes_back_as_it_was(codec: Codec, tmp_path: Path) -> None:
+def test_a_slice_is_restored_unchanged(codec: Codec, tmp_path: Path) -> None:
     ours = filled(codec)
     freeze_slice(ours, plan=PLAN, partition=3, offset=77).write(tmp_path / "s")
     other = Slice(ours.table, settings=ours.settings)
@@ -42,19 +42,19 @@ def test_a_slice_comes_back_as_it_was(codec: Codec, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_comes_after_freezing_is_not_in_the_snapshot(codec: Codec, tmp_path: Path) -> None:
+def test_keys_inserted_after_freezing_are_not_in_the_snapshot(codec: Codec, tmp_path: Path) -> None:
     ours = filled(codec)
     assert ours.tail.size
     frozen = freeze_slice(ours, plan=PLAN, partition=0, offset=1)
     frozen.write(tmp_path / "before")
-    # Enough that every run is merged and its memory would be used again.
+    # Insert enough keys that every run is merged and its memory would be reused.
     ours.probe_and_insert(simulated(np.random.default_rng(2), 30_000, 300), 3)
     compact(ours)
     frozen.write(tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 
 
-def test_pairs_that_come_after_freezing_are_not_in_the_snapshot(tmp_path: Path) -> None:
+def test_pairs_inserted_after_freezing_are_not_in_the_snapshot(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     table = BucketTable(recent=64)
     table.probe_and_insert(*rng.integers(0, 2**64, (2, 50_030), dtype=np.uint64))
@@ -93,11 +93,11 @@ def test_invalid_magic_and_version(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-def test_torn_or_altered_files_are_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_truncated_or_altered_files_are_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("torn") / "s"
     ours = Slice(Table.plain(20), settings=SliceSettings(tail=8))
     ours.probe_and_insert(words(data.draw(fingerprints(40))), 3)
-    compact(ours)  # so that the keys are at 4096
+    compact(ours)  # so that the keys start at byte 4096
     freeze_slice(ours, plan=PLAN, partition=0, offset=1).write(path)
     raw = path.read_bytes()
     path.write_bytes(raw[: data.draw(st.integers(0, len(raw) - 1))])
@@ -122,7 +122,7 @@ def test_a_crash_while_saving_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     assert load_slice(path, filled(), plan=PLAN, partition=0) == 5
 
 
-def test_buckets_come_back(tmp_path: Path) -> None:
+def test_buckets_are_restored(tmp_path: Path) -> None:
     table = BucketTable()
     table.probe_and_insert(words([7, 7, 8]), words([1, 2, 3]))
     freeze_buckets(table, plan=PLAN, partition=1, offset=2).write(tmp_path / "b")

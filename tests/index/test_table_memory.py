@@ -1,4 +1,4 @@
-"""What tables say of their memory against what they asked the allocator for, while runs are merged."""
+"""Tests of the memory that tables report, against the allocator, while runs are merged."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -19,16 +19,16 @@ from tests.support.tables import compact
 BATCH = 500
 BATCHES = 120
 FOUND_BYTES = 2 * Found().query.nbytes
-"""Of the buffers for one kind of matches."""
+"""Size of the buffers for one kind of matches."""
 OTHERS = 100_000
-"""Objects, and what a codec keeps for a run whatever its size."""
+"""Size of objects, and of a codec's fixed data per run."""
 
 Insert = Callable[[np.random.Generator], None]
 
 
 @contextmanager
 def allocated() -> Iterator[Callable[[], int]]:
-    """How many bytes were asked for since, and not given back."""
+    """Provide a function that returns the bytes allocated since the start and not yet freed."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -39,17 +39,17 @@ def allocated() -> Iterator[Callable[[], int]]:
 
 def a_slice(codec: Codec) -> tuple[Slice, Insert]:
     kept = Slice(Table.plain(24), settings=SliceSettings(codec=codec, tail=1000, ratio=4, compress_from=3000))
-    return kept, lambda rng: void(kept.probe_and_insert(rng.integers(0, 2**64, BATCH, np.uint64), 3))
+    return kept, lambda rng: discard(kept.probe_and_insert(rng.integers(0, 2**64, BATCH, np.uint64), 3))
 
 
 def buckets() -> tuple[BucketTable, Insert]:
     kept = BucketTable(recent=1000, ratio=4)
     words = (2, BATCH)
-    return kept, lambda rng: void(kept.probe_and_insert(*rng.integers(0, 2**64, words, np.uint64)))
+    return kept, lambda rng: discard(kept.probe_and_insert(*rng.integers(0, 2**64, words, np.uint64)))
 
 
-def void(_: object) -> None:
-    """What was found is not kept."""
+def discard(_: object) -> None:
+    """Discard a result."""
 
 
 TABLES = {**{codec.value: partial(a_slice, codec) for codec in Codec}, "buckets": buckets}
@@ -59,7 +59,7 @@ TABLES = {**{codec.value: partial(a_slice, codec) for codec in Codec}, "buckets"
 def test_bytes_include_merges_in_progress(
     made: Callable[[], tuple[Slice | BucketTable, Insert]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Memory that is mapped is not seen here.
+    # tracemalloc does not see mapped memory.
     monkeypatch.setattr(array_pool, "LEAST_BYTES", 1 << 40)
     rng = np.random.default_rng(1)
     _, warm_up = made()
@@ -73,10 +73,10 @@ def test_bytes_include_merges_in_progress(
             assert kept.nbytes == pytest.approx(nbytes(), abs=2 * FOUND_BYTES + OTHERS)
             most = max(most, kept.nbytes / len(kept))
         compact(kept)
-        assert most > 1.5 * kept.nbytes / len(kept), "expected merges to hold much, at some time"
+        assert most > 1.5 * kept.nbytes / len(kept), "expected merges to use much memory at some time"
 
 
-def test_buffers_that_a_flood_needed_are_given_back() -> None:
+def test_large_buffers_are_released_after_use() -> None:
     kept = Slice(Table.plain(8))
     near = np.arange(3000, dtype=np.uint64) & np.uint64(0xFFF)
     with allocated() as nbytes:

@@ -1,4 +1,4 @@
-"""After the warm-up, a full tail and a merge call nothing that is not loaded yet."""
+"""Tests that after the warm-up a full memtable and a merge compile no kernel."""
 
 import subprocess
 import sys

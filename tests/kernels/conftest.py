@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Interpreted, the kernels are some hundred times slower and wrap around with a warning.
+# In the interpreter, the kernels are some hundred times slower, and numpy warns about integer overflow.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 if INTERPRETED:
@@ -13,6 +13,6 @@ if INTERPRETED:
 
 @pytest.fixture(autouse=True)
 def _wrap_around() -> object:
-    """numpy warns where machine integers wrap, as they must."""
+    """Ignore numpy's warnings about overflow of machine integers, which is intended."""
     with np.errstate(over="ignore"):
         yield

@@ -14,7 +14,7 @@ _fold: Any = ascii_blocks.fold_block
 
 @njit(nogil=True)
 def fold_block(text: NDArray[np.uint8], at: int, out: NDArray[np.uint8]) -> tuple[np.uint64, np.uint64]:
-    """An intrinsic can be called from compiled code only."""
+    """Wrap the intrinsic, which can be called only from compiled code."""
     bits: tuple[np.uint64, np.uint64] = _fold(text, np.uint64(at), out, np.uint64(at))
     return bits
 

@@ -1,4 +1,4 @@
-"""Arranging and sifting fingerprints against sorting and looking up in Python."""
+"""Tests of partial sorting and of the bitmap filter for fingerprints against sorting and lookups in Python."""
 
 import numpy as np
 from hypothesis import given
@@ -13,14 +13,14 @@ ORDERS = st.permutations(range(64))
 
 
 @given(fingerprints(400), st.integers(0, 63), st.integers(1, 12))
-def test_arranged_by_some_bits(values: list[int], first: int, bits: int) -> None:
+def test_fingerprints_are_grouped_by_some_bits(values: list[int], first: int, bits: int) -> None:
     out = np.empty(len(values), np.uint64)
     group_by_bits(words(values), first, bits, out)
     assert out.tolist() == sorted(values, key=lambda value: (value << first & 2**64 - 1) >> (64 - bits))
 
 
 @given(fingerprints(400), fingerprints(), ORDERS, st.integers(6, 12))
-def test_those_whose_leading_permuted_bits_occur_pass(
+def test_fingerprints_pass_if_their_leading_permuted_bits_occur(
     values: list[int], occurring: list[int], order: list[int], bits: int
 ) -> None:
     leading = {permuted(value, order) >> (64 - bits) for value in occurring}

@@ -1,4 +1,4 @@
-"""Keys of buckets, mixed and back."""
+"""Tests of the mixing of bucket keys and of its inverse."""
 
 import numpy as np
 from hypothesis import given
@@ -9,7 +9,7 @@ from tests.support import naive
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=30))
-def test_mixing_is_xxh64s_last_step_and_can_be_undone(keys: list[int]) -> None:
+def test_mixing_is_the_last_step_of_xxh64_and_is_invertible(keys: list[int]) -> None:
     words = np.array(keys, np.uint64)
     mixed, back = np.empty_like(words), np.empty_like(words)
     mix(words, mixed)

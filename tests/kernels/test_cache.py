@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: never stale, never required to be writable, bounded."""
+"""Tests of the cache of compiled kernels: it is never stale, need not be writable, and has a limited size."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from tests.kernels.conftest import INTERPRETED
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="there is no cache with the JIT off")
 
-# `ngrams` is in another file than the `rotate` that it reaches through `hash_words`.
+# `ngrams` reaches `rotate` through `hash_words`, and the two are in different files.
 NGRAMS = """
 import numpy as np
 from neardup.kernels.signatures.shingling import ngrams
@@ -76,8 +76,8 @@ def test_a_cache_is_filled_without_recompiling_the_next_time(tmp_path: Path) -> 
     assert _run(refusing, package, tmp_path) == expected
 
 
-def _without_root_powers() -> list[str]:
-    """Return a command prefix under which root, too, is refused to write to read-only directories."""
+def _without_root_privileges() -> list[str]:
+    """Return a command prefix under which even root cannot write to read-only directories."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
@@ -101,7 +101,7 @@ FOLDER = "from neardup.kernels import cache; print(cache.folder())"
 def test_links_to_one_build_of_a_read_only_cache_are_not_used_with_the_next_build(tmp_path: Path) -> None:
     """Numba numbers the files of a function in the order in which they were compiled, which differs between builds."""
     package, built, home = Path(next(iter(neardup.__path__))), tmp_path / "built", tmp_path / "home"
-    prefix = [*_without_root_powers(), "env", f"XDG_CACHE_HOME={home}"]
+    prefix = [*_without_root_privileges(), "env", f"XDG_CACHE_HOME={home}"]
     (built / f"kernels-{cache.digest()}").mkdir(parents=True)
     file = built / f"kernels-{cache.digest()}" / "f.nbi"
     used = []
@@ -121,7 +121,7 @@ def test_the_lock_of_a_read_only_cache_is_not_linked(tmp_path: Path) -> None:
     lock.parent.mkdir(parents=True)
     lock.touch(0o444)
     with _read_only(built):
-        prefix = [*_without_root_powers(), "env", f"XDG_CACHE_HOME={home}"]
+        prefix = [*_without_root_privileges(), "env", f"XDG_CACHE_HOME={home}"]
         used = Path(_run(FOLDER, package, built, *prefix).strip())
     assert used.is_relative_to(home)
     assert not (used / cache.LOCK).is_symlink()
@@ -139,7 +139,7 @@ def test_a_read_only_cache_works_through_another_folder(tmp_path: Path, variant:
     for each in directories:
         each.chmod(0o500)
     try:
-        prefix = [*_without_root_powers(), "env", f"XDG_CACHE_HOME={home}"]
+        prefix = [*_without_root_privileges(), "env", f"XDG_CACHE_HOME={home}"]
         assert _run(NGRAMS, package, folder, *prefix) == expected
     finally:
         for each in directories:

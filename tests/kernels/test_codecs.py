@@ -1,4 +1,4 @@
-"""The codecs, kernel by kernel: what was written in any steps is what is read, from any place."""
+"""Tests of the kernels of codecs: any start position and any number of steps give back the encoded values."""
 
 import numpy as np
 from hypothesis import given
@@ -9,11 +9,11 @@ from tests.support.fingerprints import fingerprints, words
 
 BITS = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 64)), max_size=40)
 RUBBISH = np.uint64(0xDEADBEEF12345678)
-"""What may stand where nothing was written yet."""
+"""Initial content of unwritten memory."""
 
 
 @given(BITS)
-def test_bits_of_any_width_come_back(fields: list[tuple[int, int]]) -> None:
+def test_fields_of_any_width_are_read_back(fields: list[tuple[int, int]]) -> None:
     packed = np.zeros(len(fields) + 2, np.uint64)
     at = 0
     for value, width in fields:
@@ -26,9 +26,7 @@ def test_bits_of_any_width_come_back(fields: list[tuple[int, int]]) -> None:
 
 
 @given(fingerprints(200), st.integers(0, 8), st.integers(1, 12), st.integers(1, 50))
-def test_elias_fano_gives_back_what_was_encoded_in_steps(
-    values: list[int], skip: int, upper_bits: int, step: int
-) -> None:
+def test_elias_fano_decodes_what_was_encoded_in_steps(values: list[int], skip: int, upper_bits: int, step: int) -> None:
     prefix = 0xA5 << 56 & (2**64 - 1 ^ 2**64 - 1 >> skip)
     keys = words(sorted({prefix | value >> skip for value in values}))
     lower = np.full(keys.size + 2, RUBBISH)
@@ -46,13 +44,13 @@ def test_elias_fano_gives_back_what_was_encoded_in_steps(
     assert int(np.bitwise_count(upper).sum()) == keys.size
     uppers = [(key << skip & 2**64 - 1) >> (64 - upper_bits) for key in keys.tolist()]
     for value in {*uppers, 0, (1 << upper_bits) - 1}:
-        # All keys with a smaller upper part, and a 0 for each of those, stand before.
+        # The position counts the keys with a smaller upper part, and one 0 bit per smaller upper part.
         before = sum(each < value for each in uppers) + value
         assert int(elias_fano.begin_of(upper, samples, np.uint64(value))) == before
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=64, max_size=64))
-def test_huffman_codes_are_free_of_prefixes_and_shortest(counts: list[int]) -> None:
+def test_huffman_codes_are_prefix_free_and_optimal(counts: list[int]) -> None:
     lengths = huffman.code_lengths(np.array(counts, np.int64))
     used = [symbol for symbol in range(64) if counts[symbol]]
     assert [symbol for symbol in range(64) if lengths[symbol]] == used
@@ -68,7 +66,7 @@ def test_huffman_codes_are_free_of_prefixes_and_shortest(counts: list[int]) -> N
 
 
 def _least_bits(counts: list[int]) -> int:
-    """Huffman's sum: each joining costs the two lightest."""
+    """Return the length of an optimal code: each step of Huffman's algorithm adds the two smallest weights."""
     weights, total = sorted(count for count in counts if count), 0
     while len(weights) > 1:
         joined = weights[0] + weights[1]
@@ -78,8 +76,8 @@ def _least_bits(counts: list[int]) -> int:
 
 
 @given(fingerprints(400), st.integers(1, 90), st.integers(0, 40))
-def test_huffman_gives_back_what_was_encoded_in_steps(values: list[int], step: int, spread: int) -> None:
-    # Spread out or close together: short and long codes, one block and many.
+def test_huffman_decodes_what_was_encoded_in_steps(values: list[int], step: int, spread: int) -> None:
+    # Values are spread out or close together, for short and long codes, and one block or many.
     keys = words(sorted({value >> spread for value in values}))
     counts = np.zeros(64, np.int64)
     huffman.count_positions(keys, 0, keys.size, counts)

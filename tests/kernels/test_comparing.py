@@ -22,7 +22,7 @@ def test_pack(exponent: int, mips: list[int], sample: list[int]) -> None:
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[naive.Sketch, naive.Sketch]:
-    """Two sketches with MIPs vectors of one length that agree in many low bytes, and samples that overlap."""
+    """Generate two sketches with MIPs vectors of equal length that agree in many low bytes, and overlapping samples."""
     one = draw(VECTORS)
     changed = st.sampled_from([0, 0, 0, 1, 128, 255, 256, 2**31])
     other = [value ^ draw(changed) for value in one]
@@ -51,12 +51,12 @@ def test_compare_with_each(made: list[tuple[tuple[naive.Sketch, naive.Sketch], b
 
 
 def spread(sample: list[int]) -> list[int]:
-    """The same, as divisible as before, with something in the leading bits."""
+    """Set leading bits of the values without a change of their divisibility."""
     return [value << 44 | value for value in sample]
 
 
 @given(pairs())
-def test_a_sketch_has_everything_in_common_with_itself(pair: tuple[naive.Sketch, naive.Sketch]) -> None:
+def test_a_sketch_equals_itself(pair: tuple[naive.Sketch, naive.Sketch]) -> None:
     for sketch in pair:
         equal, left, right, shared = comparing.compare(packed(*sketch), packed(*sketch))
         assert equal == len(sketch[1])

@@ -11,7 +11,7 @@ SEEDS = st.integers(0, 2**64 - 1)
 
 
 @given(st.binary(max_size=200), st.integers(0, 40), SEEDS)
-def test_bytes_hash_as_the_library_does(data: bytes, skipped: int, seed: int) -> None:
+def test_hashes_of_bytes_equal_those_of_the_library(data: bytes, skipped: int, seed: int) -> None:
     array = np.frombuffer(data, dtype=np.uint8)
     start = min(skipped, len(data))
     comp = hashing.hash_bytes(array, start, len(data), np.uint64(seed))
@@ -19,13 +19,13 @@ def test_bytes_hash_as_the_library_does(data: bytes, skipped: int, seed: int) ->
 
 
 @given(WORDS, SEEDS)
-def test_words_hash_as_their_bytes(words: list[int], seed: int) -> None:
+def test_hashes_of_words_equal_those_of_their_bytes(words: list[int], seed: int) -> None:
     comp = hashing.hash_words(np.array(words, dtype=np.uint64), 0, len(words), np.uint64(seed))
     assert int(comp) == naive.xxh64(naive.pack(words), seed)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=60), SEEDS), max_size=40))
-def test_slices_hash_as_each_does(slices: list[tuple[bytes, int]]) -> None:
+def test_hashes_of_slices_equal_those_of_each_slice(slices: list[tuple[bytes, int]]) -> None:
     data = np.frombuffer(b"".join(each for each, _ in slices), dtype=np.uint8)
     ends = np.cumsum([0, *(len(each) for each, _ in slices)]).astype(np.int64)
     comp = hashing.hash_slices(data, ends, np.array([seed for _, seed in slices], dtype=np.uint64))
@@ -33,20 +33,20 @@ def test_slices_hash_as_each_does(slices: list[tuple[bytes, int]]) -> None:
 
 
 @given(WORDS, SEEDS)
-def test_each_word_hashes_alone(words: list[int], seed: int) -> None:
+def test_each_word_is_hashed_independently(words: list[int], seed: int) -> None:
     comp = hashing.hash_each(np.array(words, dtype=np.uint64), np.uint64(seed))
     assert comp.tolist() == [naive.xxh64(naive.pack([word]), seed) for word in words]
 
 
 @given(st.binary(max_size=60), st.integers(0, 20))
-def test_tokens_hash_as_the_library_does(data: bytes, skipped: int) -> None:
+def test_hashes_of_tokens_equal_those_of_the_library(data: bytes, skipped: int) -> None:
     start = min(skipped, len(data))
     array = np.frombuffer(data + b"x" * murmur.SLACK, dtype=np.uint8)
     assert int(murmur.hash_token(array, start, len(data))) == naive.murmur3(data[start:])
 
 
 @given(st.lists(st.binary(max_size=40), max_size=300))
-def test_many_tokens_hash_as_each_does(tokens: list[bytes]) -> None:
+def test_hashes_of_many_tokens_equal_those_of_each_token(tokens: list[bytes]) -> None:
     data = np.frombuffer(b"".join(tokens) + b"x" * murmur.SLACK, dtype=np.uint8)
     ends = np.cumsum([len(token) for token in tokens]).astype(np.int32)
     starts = ends - np.array([len(token) for token in tokens], dtype=np.int32)

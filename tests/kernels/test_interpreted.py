@@ -1,4 +1,4 @@
-"""The same tests on the same kernels with the JIT off."""
+"""Tests of the same kernels with the JIT off."""
 
 import os
 import subprocess

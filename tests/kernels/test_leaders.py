@@ -22,7 +22,7 @@ class Graph(NamedTuple):
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Documents that resemble each other more or less, and any edges between them."""
+    """Generate documents with random resemblances, and random edges between them."""
     rows = draw(st.integers(1, 12))
     pairs = [(a, b) for a in range(rows) for b in range(a + 1, rows)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -37,7 +37,7 @@ def columns(edges: Edges) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 
 def adjacency(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Where each row's neighbours begin, and the neighbours."""
+    """Return the start of each row's neighbours, and all neighbours."""
     near: list[list[int]] = [[] for _ in range(graph.rows)]
     for a, b in graph.edges:
         near[a].append(b)
@@ -46,7 +46,7 @@ def adjacency(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     return starts, np.array([b for each in near for b in each], np.uint32)
 
 
-def led(graph: Graph, order: list[int], threshold: float) -> list[int]:
+def leaders_of(graph: Graph, order: list[int], threshold: float) -> list[int]:
     ends = np.cumsum([0, *(sketch.size for sketch in graph.sketches)])
     words = np.concatenate(graph.sketches)
     found: list[int] = leaders.find_leaders(np.array(order), *adjacency(graph), words, ends, threshold).tolist()
@@ -69,8 +69,8 @@ def test_adjacency_has_each_edge_in_both_directions(graph: Graph) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40), st.integers(0, 2**63 - 1))
-def test_the_first_row_that_is_the_same(rows: list[tuple[int, int]], salt: int) -> None:
-    # Values that differ in the low bits alone fall into the same slots with some salts.
+def test_the_first_equal_row(rows: list[tuple[int, int]], salt: int) -> None:
+    # Values that differ only in the low bits fall into the same slots with some salts.
     checksums = np.array([(one << 62 | 1, other) for one, other in rows], np.uint64).reshape(-1, 2)
     expected = naive.first_equal(list(map(tuple, checksums.tolist())))
     assert leaders.first_equal(checksums, np.uint64(2 * salt + 1)).tolist() == expected
@@ -82,22 +82,22 @@ def test_rows_join_the_leader_that_they_resemble_most(graph: Graph, data: st.Dat
     expected = naive.leaders(
         order, graph.edges, lambda a, b: compare(graph.sketches[a], graph.sketches[b]).resemblance, threshold
     )
-    assert led(graph, order, threshold) == [expected[row] for row in range(graph.rows)]
+    assert leaders_of(graph, order, threshold) == [expected[row] for row in range(graph.rows)]
 
 
 @given(graphs(), st.data(), st.floats(0, 1))
-def test_components_can_be_led_one_by_one(graph: Graph, data: st.DataObject, threshold: float) -> None:
+def test_leaders_can_be_chosen_component_by_component(graph: Graph, data: st.DataObject, threshold: float) -> None:
     order = data.draw(st.permutations(range(graph.rows)))
-    whole = led(graph, order, threshold)
+    whole = leaders_of(graph, order, threshold)
     component = naive.components(graph.rows, graph.edges)
     for each in set(component):
         rows = [row for row in order if component[row] == each]
-        alone = led(graph, rows, threshold)
+        alone = leaders_of(graph, rows, threshold)
         assert [alone[row] for row in rows] == [whole[row] for row in rows]
         assert all(alone[row] == row for row in range(graph.rows) if row not in rows)
 
 
 @given(graphs())
-def test_resemblance_is_the_one_of_packed_sketches(graph: Graph) -> None:
+def test_resemblance_equals_that_of_packed_sketches(graph: Graph) -> None:
     a, b = graph.sketches[0], graph.sketches[-1]
     assert comparing.resemblance(comparing.equal_bytes(a, b), M) == compare(a, b).resemblance

@@ -99,15 +99,15 @@ def test_corner(page: str, text: str) -> None:
     assert visible(page.encode()).strip() == text
 
 
-def test_main_content_leaves_out_navigation_and_lists_of_links() -> None:
+def test_main_content_excludes_navigation_and_lists_of_links() -> None:
     page = (
         b"<nav>Home News</nav><header>Site</header><div><a href=1>One</a> <a href=2>Two</a></div>"
         b"<p>A paragraph with <a href=3>one link</a> among many words that are none.</p><footer>Imprint</footer>"
     )
-    text = "A paragraph with one link among many words that are none."
+    text = "A paragraph with one link among many words that are not links."
     assert " ".join(visible(page, main=True).split()) == text
     assert "Home" in visible(page)
 
 
-def test_main_content_of_nothing_but_links_is_everything() -> None:
+def test_main_content_of_a_page_of_links_is_everything() -> None:
     assert visible(b"<a href=1>One</a> <a href=2>Two</a>", main=True).split() == ["One", "Two"]

@@ -1,4 +1,4 @@
-"""Merging in steps, and the directory and the filter that grow with it, against sorting and searching in Python."""
+"""Tests of stepwise merging, with its directory and its filter, against sorting and searching in Python."""
 
 from bisect import bisect_left
 from typing import Any
@@ -41,7 +41,7 @@ def test_pairs_merged_in_steps_are_the_sorted_pairs(
 
 
 @given(fingerprints(500), st.integers(0, 5), st.integers(0, 13), st.integers(1, 600))
-def test_a_directory_filled_in_steps_leads_to_the_keys(values: list[int], skip: int, bits: int, step: int) -> None:
+def test_a_directory_filled_in_steps_locates_the_keys(values: list[int], skip: int, bits: int, step: int) -> None:
     keys = sorted({value >> skip for value in values})
     directory = np.empty(max(1, (1 << bits) // 8) + 1, np.uint64)
     filled = 0

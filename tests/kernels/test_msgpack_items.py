@@ -27,7 +27,7 @@ def items_of(value: Any) -> int:
 
 
 @given(values)
-def test_it_is_the_number_of_items_that_a_decoder_makes(value: Any) -> None:
+def test_it_is_the_number_of_items_that_a_decoder_creates(value: Any) -> None:
     assert counted(msgpack.packb(value)) == items_of(value)
 
 
@@ -39,7 +39,7 @@ def test_every_width_of_a_length(size: int, single: bool) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
-def test_a_short_extension_is_passed_over(size: int) -> None:
+def test_a_short_extension_is_skipped(size: int) -> None:
     assert counted(msgpack.packb([msgpack.ExtType(1, b"\x9f" * size), [0]])) == 2 + 1
 
 
@@ -55,7 +55,7 @@ def test_any_bytes(data: bytes) -> None:
 
 
 @given(values, st.data())
-def test_msgpack_that_was_cut_off(value: Any, data: st.DataObject) -> None:
+def test_truncated_msgpack(value: Any, data: st.DataObject) -> None:
     packed = msgpack.packb(value)
     cut = packed[: data.draw(st.integers(0, len(packed)))]
     assert counted(cut) == naive.announced_items(cut)

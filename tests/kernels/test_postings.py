@@ -10,13 +10,13 @@ from neardup.kernels.offline import postings
 from tests.support import naive
 
 ROW_BITS = 6
-# Keys that look alike by 40 bits are one key to the kernels; these do not.
+# The kernels treat keys with equal leading 40 bits as one key; these keys differ in these bits.
 KEYS = st.integers(0, 30).map(lambda number: naive.xxh64(bytes([number])))
 ROWS = st.lists(st.sets(KEYS, max_size=8), min_size=1, max_size=20)
 
 
 def partitions_of(rows: list[set[int]]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """All postings, sorted, and where each partition starts."""
+    """Return all postings, sorted, and the start of each partition."""
     keys = np.array([key for some in rows for key in sorted(some)], np.uint64)
     counts = postings.count_partitions(keys)
     assert counts.tolist() == [sum(key >> 56 == number for key in keys.tolist()) for number in range(256)]
@@ -38,8 +38,8 @@ def test_a_posting_has_40_bits_of_its_key_and_its_row(rows: list[set[int]]) -> N
     assert found == expected
 
 
-def taking_part(reach: NDArray[np.uint8]) -> postings.TakingPart:
-    """Rows whose keys know no modulus."""
+def rows_by_reach(reach: NDArray[np.uint8]) -> postings.TakingPart:
+    """Return a selection of rows by reach, without a modulus for their keys."""
     zeros = np.zeros(reach.size, np.uint8)
     return postings.TakingPart(reach, zeros, zeros.astype(np.uint16)[:, None], reach[:, None])
 
@@ -52,12 +52,12 @@ def test_rows_of_keys_are_found(rows: list[set[int]], asked: list[int]) -> None:
 
 
 @given(ROWS, st.integers(0, 20), st.integers(1, 12), st.integers(0, 100), st.data())
-def test_pairs_of_rows_come_from_each_key(
+def test_pairs_of_rows_are_generated_for_each_key(
     rows: list[set[int]], first_new: int, common: int, room: int, data: st.DataObject
 ) -> None:
     kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     words, starts = partitions_of(rows)
-    who = taking_part(np.where(kept, 64, 0).astype(np.uint8))
+    who = rows_by_reach(np.where(kept, 64, 0).astype(np.uint8))
     out = np.empty(common + room, np.uint64)
     ignored = np.zeros(2, np.int64)
     rules = postings.PairRules(first_new, common, ROW_BITS)
@@ -72,12 +72,12 @@ def test_pairs_of_rows_come_from_each_key(
 
 
 @given(ROWS, st.integers(1, 12), st.lists(st.integers(0, 4), min_size=20, max_size=20))
-def test_a_row_takes_part_in_keys_that_are_within_its_reach(
+def test_a_row_forms_pairs_only_for_keys_within_its_reach(
     rows: list[set[int]], common: int, reaches: list[int]
 ) -> None:
     words, starts = partitions_of(rows)
     reach = np.array(reaches[: len(rows)], np.uint8)
-    found = expanded(words, starts, taking_part(reach), common)
+    found = expanded(words, starts, rows_by_reach(reach), common)
     sizes = key_sizes(rows, reach)
     within = [
         {key for key in some if sizes.get(key, 0) <= common and sizes.get(key, 0).bit_length() <= reach[row]}
@@ -120,7 +120,7 @@ def test_keys_are_counted_by_rarity_and_modulus(rows: list[set[int]], common: in
 
 
 @given(ROWS, st.integers(1, 12), st.data())
-def test_the_smaller_of_two_rows_says_in_which_keys_they_meet(
+def test_the_smaller_of_two_rows_determines_their_common_keys(
     rows: list[set[int]], common: int, data: st.DataObject
 ) -> None:
     levels = 3

@@ -1,4 +1,4 @@
-"""Sorted keys probed: whole cache lines are compared, and wherever they begin, the answers are the twin's."""
+"""Tests of probes of sorted keys: the answers equal those of the twin wherever cache lines begin."""
 
 import numpy as np
 from hypothesis import given
@@ -16,7 +16,7 @@ from tests.support.fingerprints import fingerprints, words
 
 ROOM = 10_000
 MOST_COUNTED = 14
-"""Keys of a value, by a directory."""
+"""Largest number of keys per value that the directory counts exactly."""
 
 
 @njit(nogil=True)
@@ -60,12 +60,12 @@ def test_lines_may_begin_anywhere(
     bucket = [key >> 64 - directory.bits for key in keys.tolist()]
     of_queries = [query >> 64 - directory.bits for query in queries.tolist()]
     in_ranges = sum(map(bucket.count, of_queries))
-    # Where many keys have the same leading bits, the directory says only where those of eight values are.
+    # Where many keys have the same leading bits, the directory locates only groups of eight values.
     assert scanned == in_ranges or (scanned > in_ranges and max(map(bucket.count, bucket)) > MOST_COUNTED)
 
 
 @given(fingerprints(60), st.data(), st.integers(0, 16), st.integers(0, 6))
-def test_with_little_room_it_goes_on_where_it_stopped(
+def test_with_small_buffers_probing_resumes_where_it_stopped(
     values: list[int], data: st.DataObject, leading: int, more_room: int
 ) -> None:
     keys = words(sorted(set(values)))

@@ -22,7 +22,7 @@ def test_words_are_sorted_by_some_bits_and_equal_ones_stay_in_order(size: int, o
 
 @pytest.mark.skipif(INTERPRETED, reason="too many words")
 @pytest.mark.parametrize(("low", "high"), [(0, 64), (32, 64), (0, 34), (0, 12), (5, 16), (0, 22), (0, 23)])
-def test_so_many_words_that_they_are_divided_first(low: int, high: int) -> None:
+def test_large_inputs_are_partitioned_first(low: int, high: int) -> None:
     rng = np.random.default_rng(1)
     words = (
         rng.integers(0, 2**high, 5 * radix.NEAR // 4, np.uint64)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.kernels.signatures import shingling
 from tests.support import naive
 
-# Few values, so that they repeat; 0 is the mark of a free slot; leading zeros all fall into one slot.
+# There are few values, so that they repeat; 0 marks a free slot; values with leading zeros fall into one slot.
 VALUES = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1), st.just(2**64 - 1)), max_size=60)
 
 SALTS = st.integers(0, 2**63 - 1).map(lambda half: 2 * half + 1)
@@ -30,7 +30,7 @@ def test_distinct_keeps_the_order(values: list[int], salt: int) -> None:
     assert shingling.distinct(array(values), np.uint64(salt)).tolist() == naive.distinct(values)
 
 
-def test_distinct_among_more_values_than_the_sieve_has_slots() -> None:
+def test_distinct_with_more_values_than_slots_of_the_sieve() -> None:
     values = [naive.xxh64(naive.pack([i * i % 3001])) for i in range(6000)]
     assert shingling.distinct(array(values), np.uint64(0x9E3779B97F4A7C15)).tolist() == naive.distinct(values)
 

@@ -17,7 +17,7 @@ M = 20
 
 @st.composite
 def sketches(draw: st.DrawFn) -> NDArray[np.uint64]:
-    """Packed, with spots; empty now and then, as that of a copy is."""
+    """Generate packed sketches with spots. Some are empty, like the sketch of a copy."""
     if draw(st.integers(0, 9)) == 0:
         return np.empty(0, np.uint64)
     mips = draw(st.lists(st.integers(0, 2**32 - 1), min_size=M, max_size=M))
@@ -29,7 +29,7 @@ def sketches(draw: st.DrawFn) -> NDArray[np.uint64]:
 
 
 def spots_of(packed: NDArray[np.uint64]) -> SpotSignatures:
-    """The spot signatures that a packed sketch keeps, with 0 in the low byte of the hashes."""
+    """Return the spot signatures of a packed sketch, with 0 in the low byte of each hash."""
     kept = packed[packed.size - (int(packed[0]) >> 24 & 0xFF) :]
     return SpotSignatures(kept & ~np.uint64(0xFF), (kept & np.uint64(0xFF)).astype(np.int64))
 

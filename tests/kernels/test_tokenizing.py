@@ -9,7 +9,7 @@ from neardup.text.tokens import tokens_of, tokens_of_text
 from neardup.text.unicode_tables import tables
 from tests.support import naive
 
-# What this Python does not know it cannot be a twin for: its Unicode may be older or newer than the tables.
+# This Python can be a twin only for characters of its own Unicode version, which may differ from that of the tables.
 _KNOWN = st.characters(codec="utf-8").filter(lambda char: unicodedata.category(char) != "Cn" and _in_tables(char))
 _TRICKY = st.sampled_from(
     "aZ ß İ ſ ﬁ ½ Å é \u0301\u0323\u0327\u0345\u200d\u00ad 漢 字 か ㍿ ｶﾞ กำ \u0e33 한 \U0001d400 \ufdfa ·'_-"
@@ -33,19 +33,19 @@ def test_tokens_equal_the_twins(text: str, ngram: int) -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=6), TEXT.map(str.encode)), max_size=8).map(b"".join))
-def test_wrong_utf8_separates(data: bytes) -> None:
+def test_invalid_utf8_separates_tokens(data: bytes) -> None:
     assert tokens_of(np.frombuffer(data, dtype=np.uint8)).words() == naive.canonical_tokens(data, 2)
 
 
 @given(TEXT, st.integers(0, 10))
-def test_no_more_tokens_than_the_limit(text: str, limit: int) -> None:
+def test_tokens_are_limited(text: str, limit: int) -> None:
     ref = naive.canonical_tokens(text.encode(), 2)
     comp = tokens_of(np.frombuffer(text.encode(), dtype=np.uint8), limit=limit)
     assert comp.words() == ref[:limit]
     assert comp.cut == (len(ref) > limit)
 
 
-# Blocks are of 64 bytes: words that end, start and break off on either side of their borders.
+# Blocks have 64 bytes: words end, start and break on both sides of block boundaries.
 LONG = st.lists(st.one_of(st.text(st.sampled_from("aZ9 ,"), min_size=50, max_size=80), TEXT), max_size=6).map("".join)
 
 
@@ -60,13 +60,13 @@ def test_long_texts_equal_the_twins(text: str, limit: int) -> None:
 
 @pytest.mark.parametrize("size", [63, 64, 65, 127, 128, 129, 200])
 @pytest.mark.parametrize("end", ["", " ", "é", "漢", "\u0301", "\x80"])
-def test_texts_that_end_at_the_border_of_a_block(size: int, end: str) -> None:
+def test_texts_that_end_at_a_block_boundary(size: int, end: str) -> None:
     text = ("Word and 7 more, " * 20)[:size] + end
     assert tokens_of_text(text).words() == naive.canonical_tokens(text.encode(), 2)
 
 
-def test_text_that_grows_finds_room() -> None:
-    text = "\ufdfa" * 2000 + " ㍿" * 2000  # 3 bytes become 33, and one character four
+def test_the_output_buffer_grows_with_the_text() -> None:
+    text = "\ufdfa" * 2000 + " ㍿" * 2000  # 3 bytes become 33, and one character becomes four
     assert tokens_of_text(text).words() == naive.canonical_tokens(text.encode(), 2)
 
 

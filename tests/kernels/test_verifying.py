@@ -12,7 +12,7 @@ sets = st.tuples(st.integers(0, 200), st.integers(5, 300)).map(lambda cut: SOME[
 
 
 @given(st.lists(sets, min_size=2, max_size=5), st.data())
-def test_many_pairs_are_compared_as_one_is(some: list[NDArray[np.uint64]], data: st.DataObject) -> None:
+def test_many_pairs_are_compared_like_one(some: list[NDArray[np.uint64]], data: st.DataObject) -> None:
     sketches = [sketch_of(each, 16) for each in some]
     row = st.integers(0, len(some) - 1)
     pairs = data.draw(st.lists(st.tuples(row, row), max_size=8))
@@ -21,7 +21,7 @@ def test_many_pairs_are_compared_as_one_is(some: list[NDArray[np.uint64]], data:
     found = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED, verifying.NEVER)
     expected = [compare(sketches[one], sketches[other]) for one, other in pairs]
     assert found.tolist() == [[-1.0 if value is None else value for value in each] for each in expected]
-    # Containment of those that resemble each other enough is not looked at.
+    # The containment of documents with enough resemblance is not computed.
     enough = verifying.likenesses(a, b, words, starts, LEAST_SAMPLED, 0.6)
     assert (enough[:, 0] == found[:, 0]).all()
     assert (enough[found[:, 0] >= 0.6, 1:] == -1).all()

@@ -1,4 +1,4 @@
-"""Sets of tables and bands: their bits, and their bytes on the wire and in the store."""
+"""Tests of sets of tables and bands: their bits, and their bytes in messages and in the store."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from neardup.settings import Settings
 
 
 @given(found_by=st.integers(0, 2**300).map(FoundBy))
-def test_the_bytes_are_the_shortest_and_come_back(found_by: FoundBy) -> None:
+def test_the_bytes_are_as_short_as_possible_and_are_read_back(found_by: FoundBy) -> None:
     packed = pack_found_by(found_by)
     assert unpack_found_by(packed) == found_by
     assert not packed.endswith(b"\x00")
@@ -22,7 +22,7 @@ def test_the_layout_of_the_bytes_does_not_change(found_by: FoundBy, packed: byte
     assert pack_found_by(found_by) == packed
 
 
-def test_the_bucket_table_gives_way_to_the_bands_that_two_documents_share() -> None:
+def test_a_bucket_table_is_replaced_by_the_bands_that_two_documents_share() -> None:
     routing = Routing(plan_of(Settings(tables=4, bands="3x4")))
     buckets = found_by_table(4)
     found_by = FoundBy(found_by_table(1) | buckets)

@@ -1,4 +1,4 @@
-"""The decision rule, line by line, and the match that it makes of two documents."""
+"""Tests of the decision rule, line by line, and of the match of two documents."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -37,7 +37,7 @@ BELOW = 0.6499999
         (None, 0.0, 0.0, None),
     ],
 )
-def test_the_first_line_that_holds_decides(
+def test_the_first_rule_that_applies_decides(
     same: Relation | None, resemblance: float, containment: float | None, relation: Relation | None
 ) -> None:
     assert decide(same, resemblance, containment, DEFAULT) is relation
@@ -54,7 +54,7 @@ def test_the_thresholds_are_those_of_the_settings() -> None:
 # Matches
 
 
-def test_a_match_says_how_near_the_earlier_document_is() -> None:
+def test_a_match_has_distance_resemblance_and_containment() -> None:
     some = shingles(1, 100)
     earlier, later = document(1, some[:90], fingerprint=0b1011), document(2, some, fingerprint=0b0110)
     likeness = compare(later.sketch, earlier.sketch)
@@ -72,7 +72,7 @@ def test_a_match_says_how_near_the_earlier_document_is() -> None:
     )
 
 
-def test_containment_counts_in_one_direction_only() -> None:
+def test_containment_counts_in_only_one_direction() -> None:
     some = shingles(1, 90)
     whole, part = document(1, some), document(2, some[:30])
     found = match(part, whole, DEFAULT)
@@ -114,7 +114,9 @@ def test_a_later_document_is_never_a_match() -> None:
 @pytest.mark.parametrize("known", [None, *range(6)])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("earlier", range(1, 5))
-def test_what_is_not_compared_would_not_have_been_better(known: int | None, relation: Relation, earlier: int) -> None:
+def test_a_comparison_is_skipped_only_if_it_cannot_give_a_better_match(
+    known: int | None, relation: Relation, earlier: int
+) -> None:
     some = shingles(1, 90)
     others = {
         1: document(1, some, content="c"),
@@ -127,13 +129,13 @@ def test_what_is_not_compared_would_not_have_been_better(known: int | None, rela
     assert found is not None
     assert found.relation is RELATIONS[earlier - 1]
     best = None if known is None else replace(found, id=DocumentId(0, 0, known), relation=relation)
-    # The sketches of these two are never less alike than can be hoped, so the answer is exact.
+    # The sketches of these two are at least as alike as the upper bound, so the answer is exact.
     is_better = better(best, found) is found and (best is None or best.rank != found.rank)
     assert can_better(best, later, other) == is_better
 
 
 @given(st.lists(st.none() | matches, min_size=1))
-def test_the_better_match_is_the_stronger_and_then_the_earlier_in_any_order(some: list[Match | None]) -> None:
+def test_the_stronger_match_is_better_and_then_the_earlier_in_any_order(some: list[Match | None]) -> None:
     best = some[0]
     for each in some[1:]:
         best = better(best, each)
@@ -149,7 +151,7 @@ def test_the_better_match_is_the_stronger_and_then_the_earlier_in_any_order(some
     assert best.rank == backwards.rank == min((RELATIONS.index(each.relation), each.id) for each in there)
 
 
-def test_relations_are_ranked_as_the_table_says() -> None:
+def test_relations_have_the_ranks_of_the_table() -> None:
     later, earlier = DocumentId(2, 0, 0), DocumentId(1, 0, 0)
     ranks = [
         Match(

@@ -1,4 +1,4 @@
-"""Estimates against theory: over random pairs of sets at 20 resemblances, mean and variance are what they should be."""
+"""Tests of estimates against theory: mean and variance over random pairs of sets at 20 resemblances."""
 
 import math
 
@@ -29,7 +29,7 @@ RESEMBLANCES = [i / 20 for i in range(20)]
 
 
 def pair(seed: int, shared: int, union: int = UNION) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Two random sets of equal size, as near as that goes, that share so many of their union."""
+    """Return two random sets of about equal size with `shared` elements of their union in common."""
     values = hash_each(np.arange(union, dtype=np.uint64) + np.uint64(seed * union), np.uint64(seed))
     half = shared + (union - shared) // 2
     return values[:half], np.concatenate([values[:shared], values[half:]])
@@ -45,8 +45,8 @@ def test_mips_are_unbiased_with_the_variance_of_sampling(truth: float) -> None:
     pairs = [pair(seed, round(truth * UNION)) for seed in range(PAIRS)]
     error, variance = moments([resemblance_by_mips(mips_of(a, m), mips_of(b, m)) for a, b in pairs], truth)
     expected = truth * (1 - truth) / m
-    # Four standard errors of the mean; bins are drawn without replacement, so the variance is at most binomial,
-    # and the variance of a variance over so many pairs leaves about a third of play.
+    # Four standard errors of the mean. Bins are drawn without replacement, so the variance is at most binomial, and
+    # the estimate of a variance from this number of pairs deviates by up to a third.
     assert abs(error) < 4 * math.sqrt(expected / PAIRS) + 1e-9
     assert variance < 1.35 * expected + 1e-9
 
@@ -58,7 +58,7 @@ def test_densified_mips_of_short_documents_are_unbiased(truth: float, union: int
     pairs = [pair(seed, round(truth * union), union) for seed in range(1500)]
     exact = round(truth * union) / union
     error, variance = moments([resemblance_by_mips(mips_of(a, m), mips_of(b, m)) for a, b in pairs], exact)
-    # Most bins are filled from others: fewer independent samples than m, never fewer than the union has elements.
+    # Most bins are densified, so there are fewer independent samples than m, but at least one per element of the union.
     assert abs(error) < 4 * math.sqrt(variance / len(pairs))
     assert variance < 2.5 * exact * (1 - exact) / min(m, union)
 
@@ -121,7 +121,7 @@ def test_a_short_document_in_a_long_one() -> None:
     assert containment_by_sample(sample_of(long[:0]), b) is None
 
 
-def test_super_shingles_of_like_documents_meet_and_of_unlike_ones_do_not() -> None:
+def test_only_similar_documents_share_super_shingles() -> None:
     def share(shared: int) -> int:
         a, b = (super_shingles(min_s(values, 84), 6) for values in pair(1, shared, 3000))
         return np.intersect1d(a, b).size
@@ -130,9 +130,9 @@ def test_super_shingles_of_like_documents_meet_and_of_unlike_ones_do_not() -> No
     assert share(1000) == 0
 
 
-def test_broder_2000_numbers_for_6_14_2() -> None:
+def test_the_figures_of_broder_2000_for_6_14_2() -> None:
     chosen = BandFilter(6, 14, 2)
-    # The paper says "less than 0.01" above 97.5 %; at 97.5 % itself it is 0.0107, from 97.6 % on less.
+    # The paper states "less than 0.01" above 97.5 %. At 97.5 % itself it is 0.0107, and from 97.6 % on it is less.
     assert 1 - chosen.acceptance(0.975) == pytest.approx(0.01, abs=0.001)
     assert 1 - chosen.acceptance(0.976) < 0.01
     assert 1 - chosen.acceptance(0.99) < 0.00022
@@ -144,12 +144,12 @@ def test_broder_2000_numbers_for_6_14_2() -> None:
         assert chosen.acceptance(x) == pytest.approx(naive.acceptance(6, 14, 2, x))
 
 
-def test_lecture_example_of_missing_a_pair() -> None:
+def test_the_example_of_a_missed_pair_in_the_lecture() -> None:
     assert 1 - BandFilter(k=20, s=5).acceptance(0.8) == pytest.approx(3.56e-4, rel=0.01)
 
 
 @pytest.mark.parametrize("truth", [0.6, 0.7, 0.8, 0.9])
-def test_bands_meet_as_often_as_the_curve_says(truth: float) -> None:
+def test_the_share_of_common_bands_follows_the_curve(truth: float) -> None:
     bands = BandFilter(k=16, s=8)
     met = 0
     for seed in range(PAIRS):
@@ -160,7 +160,7 @@ def test_bands_meet_as_often_as_the_curve_says(truth: float) -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.85, 0.95])
-def test_chosen_bands_turn_at_the_threshold(threshold: float) -> None:
+def test_the_curve_of_chosen_bands_is_steepest_at_the_threshold(threshold: float) -> None:
     chosen = choose_bands(128, threshold)
     assert chosen.k * chosen.s <= 128
     assert chosen.threshold() == pytest.approx(threshold, abs=0.06)

@@ -1,4 +1,4 @@
-"""Features: phrases, stop words, stems and weights, each switched by itself."""
+"""Tests of features: phrases, stop words, stems and weights, each with the others off."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_weights_by_frequency(weighting: str, the: int, river: int) -> None:
     assert weights[hashes("river")[0]] == river
 
 
-def test_logarithms_round_alike_everywhere() -> None:
+def test_logarithms_are_rounded_the_same_way_everywhere() -> None:
     exact = (1 + np.log2(np.arange(1, 4097))) * ONE
     assert np.abs(exact - np.floor(exact) - 0.5).min() > 1e-6
     assert _logarithms()[:5].tolist() == [0, 256, 512, 662, 768]
@@ -61,7 +61,7 @@ def test_idf_comes_from_a_frozen_file(tmp_path: Path) -> None:
     assert features.weights.min() > 0
 
 
-def test_a_file_that_is_no_table(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "idf.npz").write_bytes(b"nonsense")
     with pytest.raises(SettingsError, match="expected a tf-idf table"):
         IdfTable.load(tmp_path / "idf.npz")
@@ -70,16 +70,16 @@ def test_a_file_that_is_no_table(tmp_path: Path) -> None:
         IdfTable.load(tmp_path / "old.npz")
 
 
-def test_stop_words_go_before_phrases_are_made() -> None:
-    choices = FeatureChoices(phrases=(2,), drop_stop_words=True, language="english")
-    kept = features_of(tokens_of_text("the river of the sea"), choices)
+def test_stop_words_are_removed_before_phrases_are_formed() -> None:
+    options = FeatureChoices(phrases=(2,), drop_stop_words=True, language="english")
+    kept = features_of(tokens_of_text("the river of the sea"), options)
     bare = features_of(tokens_of_text("river sea"), FeatureChoices(phrases=(2,)))
     assert kept.hashes.tolist() == bare.hashes.tolist()
 
 
-def test_stems_meet() -> None:
-    choices = FeatureChoices(stem=True, language="english")
-    one = features_of(tokens_of_text("connected connections"), choices)
+def test_inflected_forms_have_one_stem() -> None:
+    options = FeatureChoices(stem=True, language="english")
+    one = features_of(tokens_of_text("connected connections"), options)
     assert one.hashes.tolist() == hashes("connect")
     german = Stems("german")
     assert german.of(tokens_of_text("Häuser")).tolist() == german.of(tokens_of_text("hausern")).tolist()
@@ -93,7 +93,7 @@ def test_unknown_languages() -> None:
 
 
 @pytest.mark.parametrize("language", STOP_WORDS)
-def test_a_language_is_told_by_its_stop_words(language: str) -> None:
+def test_a_language_is_detected_by_its_stop_words(language: str) -> None:
     others = " ".join(f"word{i}" for i in range(30))
     assert language_of(tokens_of_text(STOP_WORDS[language] + " " + others).hashes) == language
     assert language_of(tokens_of_text(others).hashes) is None

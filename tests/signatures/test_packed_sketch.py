@@ -1,4 +1,4 @@
-"""Packed sketches: what they keep, and that their estimates are right on average."""
+"""Tests of packed sketches: their content, and the mean of their estimates."""
 
 from itertools import combinations
 from math import sqrt
@@ -30,12 +30,12 @@ REPEATS = 80
 
 
 def overlapping(seed: int, shared: int, only_a: int, only_b: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Two sets with so many elements in common, and so many of their own."""
+    """Return two sets with `shared` common elements and with elements of their own."""
     every = shingles(seed, shared + only_a + only_b)
     return every[: shared + only_a], np.concatenate([every[:shared], every[shared + only_a :]])
 
 
-def test_a_page_is_kept_in_about_700_bytes() -> None:
+def test_a_packed_sketch_has_about_700_bytes() -> None:
     signature = Signatures().of(Page("u", text=" ".join(text_of(1, 5000))))
     assert signature.sketches is not None
     packed = pack_sketch(signature.sketches)
@@ -43,7 +43,7 @@ def test_a_page_is_kept_in_about_700_bytes() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 99, 101, 5000])
-def test_the_sample_comes_back_whole(count: int) -> None:
+def test_the_sample_is_read_back_completely(count: int) -> None:
     some = shingles(3, count)
     i, values = sample_values(sketch_of(some))
     assert i == sample_of(some).i
@@ -59,14 +59,14 @@ def test_the_estimate_of_resemblance_is_right_on_average(resemblance: float) -> 
         compare(*map(sketch_of, overlapping(seed, shared, own, union - shared - own))).resemblance
         for seed in range(REPEATS)
     ]
-    # Four standard errors, and for unrelated pages what is lost by cutting at 0.
+    # Four standard errors; for unrelated pages also the bias from the lower limit of 0.
     tolerance = 4 * sqrt(resemblance * (1 - resemblance) / M / REPEATS) + 0.005
     assert np.mean(estimates) == pytest.approx(resemblance, abs=tolerance)
     assert max(abs(each - resemblance) for each in estimates) < 0.25
 
 
 @pytest.mark.parametrize(("equal", "resemblance"), [(0, 0.0), (1, 0.0), (2, 1 / 255), (128, 127 / 255), (256, 1.0)])
-def test_bytes_that_agree_by_chance_are_taken_back(equal: int, resemblance: float) -> None:
+def test_the_estimate_is_corrected_for_bytes_that_agree_by_chance(equal: int, resemblance: float) -> None:
     a = np.arange(256, dtype=np.uint32)
     b = np.where(a < equal, a, a ^ 1)
     nothing = np.empty(0, np.uint64)
@@ -84,26 +84,26 @@ def test_the_estimate_of_containment_is_right_on_average(containment: float) -> 
         assert likeness.a_in_b is not None
         found.append(likeness.a_in_b)
         assert likeness.b_in_a is not None
-    # 25 shingles of the 400 are left at the modulus of the longer document.
+    # At the modulus of the longer document, 25 of the 400 shingles are left.
     tolerance = 4 * sqrt(containment * (1 - containment) / 25 / REPEATS) + 1e-9
     assert np.mean(found) == pytest.approx(containment, abs=tolerance)
 
 
 @pytest.mark.parametrize("count", range(LEAST_SAMPLED - 3, LEAST_SAMPLED + 3))
-def test_containment_is_not_said_with_fewer_than_8_shingles(count: int) -> None:
+def test_containment_is_not_estimated_with_fewer_than_8_shingles(count: int) -> None:
     a, b = shingles(1, count), shingles(1, 60)
     likeness = compare(sketch_of(a), sketch_of(b))
     assert likeness.a_in_b == (1.0 if count >= 8 else None)
     assert likeness.b_in_a == count / 60
 
 
-def test_a_short_page_in_a_very_long_one_leaves_too_little_to_say() -> None:
+def test_containment_of_a_short_page_in_a_very_long_one_is_not_estimated() -> None:
     every = shingles(1, 20_000)
     assert compare(sketch_of(every[:100]), sketch_of(every)).a_in_b is None
 
 
 @given(seed=st.integers(0, 1000), shared=st.integers(0, 60), only_a=st.integers(0, 60), only_b=st.integers(0, 300))
-def test_comparing_the_other_way_round_says_the_same(seed: int, shared: int, only_a: int, only_b: int) -> None:
+def test_comparison_is_symmetric(seed: int, shared: int, only_a: int, only_b: int) -> None:
     a, b = map(sketch_of, overlapping(seed, shared, only_a, only_b))
     one, other = compare(a, b), compare(b, a)
     assert (one.resemblance, one.a_in_b, one.b_in_a) == (other.resemblance, other.b_in_a, other.a_in_b)
@@ -117,7 +117,7 @@ def test_vectors_of_different_length_are_refused() -> None:
 
 @pytest.mark.parametrize("resemblance", [0.0, 0.6, 0.9])
 @pytest.mark.parametrize("s", [1, 2, 8])
-def test_packed_sketches_tell_exactly_which_pages_meet_in_a_bucket(resemblance: float, s: int) -> None:
+def test_packed_sketches_determine_exactly_which_pages_share_a_bucket(resemblance: float, s: int) -> None:
     bands = BandFilter(k=16, s=s)
     met = 0
     for seed in range(40):
@@ -132,7 +132,7 @@ def test_packed_sketches_tell_exactly_which_pages_meet_in_a_bucket(resemblance: 
         assert met == 0
 
 
-def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> None:
+def test_the_bands_of_a_signature_equal_those_of_its_packed_sketch() -> None:
     signatures = Signatures(SignatureOptions(bands=BandFilter(k=64, s=1)))
     base, met = text_of(1, 300), 0
     made = [signatures.of(Page("u", text=" ".join([*base[: 20 * n], *text_of(n + 2, 300)]))) for n in range(12)]
@@ -145,11 +145,11 @@ def test_the_bands_of_a_signature_are_those_that_its_packed_sketch_tells() -> No
     assert 0 < met < 66
 
 
-# What is packed
+# Validation of packed sketches
 
 
 @given(m=st.integers(0, 20), data=st.data())
-def test_a_packed_sketch_is_as_long_as_it_says(m: int, data: st.DataObject) -> None:
+def test_a_packed_sketch_has_the_length_in_its_header(m: int, data: st.DataObject) -> None:
     words = data.draw(sketches(m))
     assert is_packed(words, m)
     assert not is_packed(words[:-1], m)
@@ -162,22 +162,22 @@ def test_a_sketch_with_another_number_of_mips_values_is_not_packed(words: NDArra
 
 
 @given(words=sketches(), exponent=st.integers(0, 255))
-def test_no_hash_can_be_divided_by_more_than_its_bits(words: NDArray[np.uint64], exponent: int) -> None:
+def test_the_exponent_of_the_modulus_is_less_than_64(words: NDArray[np.uint64], exponent: int) -> None:
     words[0] = words[0] & ~np.uint64(0xFF) | np.uint64(exponent)
     assert is_packed(words, M) == (exponent < 64)
     assert are_packed(words, np.array([words.size]), M) == (exponent < 64)
 
 
 @given(some=st.lists(sketches(3) | sketches(4) | hnp.arrays(np.uint64, st.integers(0, 3), elements=word), max_size=4))
-def test_many_are_packed_if_each_of_them_is(some: list[NDArray[np.uint64]]) -> None:
+def test_many_sketches_are_valid_if_each_of_them_is(some: list[NDArray[np.uint64]]) -> None:
     lengths = np.array([each.size for each in some], np.int64)
     words = np.concatenate([np.empty(0, np.uint64), *some])
     assert are_packed(words, lengths, 3) == all(is_packed(each, 3) for each in some)
 
 
-# A header of up to 12 bits is that of an array so short; of all 64 hardly any is.
+# Small values are plausible headers of such short arrays; arbitrary 64-bit words rarely are.
 @given(words=hnp.arrays(np.uint64, st.integers(0, 3), elements=st.integers(0, 2**12) | word), m=st.integers(0, 16))
-def test_of_any_words_it_can_be_said_whether_they_are_packed(words: NDArray[np.uint64], m: int) -> None:
+def test_any_words_can_be_validated(words: NDArray[np.uint64], m: int) -> None:
     if is_packed(words, m):
         _, values = sample_values(words)
         assert values.size <= words.size - 1

@@ -1,4 +1,4 @@
-"""The signature version names every choice, and golden vectors pin what it means."""
+"""Tests that the signature version covers every option, and that golden vectors pin the signatures of a version."""
 
 import json
 import os
@@ -27,7 +27,7 @@ VERSION = (
     "identity-xxh3-128"
 )
 
-# Change one of these only together with VERSION: by another choice, or by SCHEME.
+# Change a golden vector only together with VERSION: by another default of an option, or by SCHEME.
 VECTORS = {
     "english": [
         "578d1918081ac450",
@@ -65,7 +65,7 @@ VECTORS = {
 
 
 def digest(signature: Signature) -> list[str]:
-    """Fingerprint, checksums, and one number for all the rest."""
+    """Return fingerprint and checksums, and a checksum of everything else."""
     shown = [signature.checksums.tokens.hex(), signature.checksums.shingles.hex()]
     if signature.fingerprint is None or signature.sketches is None:
         return [str(signature.skipped), *shown]
@@ -153,18 +153,18 @@ CHANGED = [
 ]
 
 
-def test_every_choice_changes_the_version() -> None:
-    versions = {choices.version for choices in CHANGED}
+def test_every_option_changes_the_version() -> None:
+    versions = {options.version for options in CHANGED}
     assert len(versions | {SignatureOptions().version}) == len(CHANGED) + 1
 
 
-@pytest.mark.parametrize("choices", CHANGED)
-def test_every_choice_can_be_followed(choices: SignatureOptions) -> None:
-    if choices.limits == Limits():
-        assert Signatures(choices).of(GOLDEN["english"]).fingerprint is not None
+@pytest.mark.parametrize("options", CHANGED)
+def test_every_option_can_be_applied(options: SignatureOptions) -> None:
+    if options.limits == Limits():
+        assert Signatures(options).of(GOLDEN["english"]).fingerprint is not None
 
 
-def test_choices_that_cannot_be_followed() -> None:
+def test_invalid_options_are_refused() -> None:
     with pytest.raises(SettingsError, match="width: expected 32 to 128, got 16"):
         SignatureOptions(width=16)
     with pytest.raises(SettingsError, match="bands"):
@@ -194,7 +194,7 @@ def test_short_and_empty_pages_are_skipped_with_a_reason() -> None:
     assert all(signature.fingerprint is None and signature.sketches is None for signature in found.values())
 
 
-def test_pages_over_a_limit_are_cut_and_say_so() -> None:
+def test_pages_over_a_limit_are_truncated_with_a_note() -> None:
     page = Page("u", html=b"<div>" * 40 + b"word other " * 30)
     assert Signatures(SignatureOptions(limits=Limits(nesting=20))).of(page).cut == ("nesting",)
     assert Signatures(SignatureOptions(limits=Limits(tokens=20))).of(page).cut == ("tokens",)
@@ -203,13 +203,13 @@ def test_pages_over_a_limit_are_cut_and_say_so() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(bytes=250), Limits(nesting=20), Limits(tokens=20)])
-def test_pages_over_a_limit_are_refused_if_so_set(limits: Limits) -> None:
+def test_pages_over_a_limit_are_refused_if_configured(limits: Limits) -> None:
     page = Page("u", html=b"<div>" * 40 + b"word other " * 30)
     with pytest.raises(OverLimit, match="expected at most"):
         Signatures(SignatureOptions(limits=replace(limits, reject=True))).of(page)
 
 
-def test_settings_become_choices(tmp_path: Path) -> None:
+def test_settings_become_options(tmp_path: Path) -> None:
     assert SignatureOptions.of(Settings()) == SignatureOptions()
     table = tmp_path / "idf.npz"
     IdfTable.of([np.array([1, 2], dtype=np.uint64), np.array([2], dtype=np.uint64)]).save(table)
@@ -235,7 +235,7 @@ def test_settings_become_choices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "expected"),
     [
         ({"NEARDUP_WEIGHTING": "tf-idf"}, "NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf"),
         ({"NEARDUP_IDF_TABLE": "table.npz"}, "NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf"),
@@ -244,6 +244,6 @@ def test_settings_become_choices(tmp_path: Path) -> None:
         ({"NEARDUP_PHRASES": "1+9"}, r"NEARDUP_PHRASES: expected lengths of phrases from 1 to 8, .* got '1\+9'"),
     ],
 )
-def test_settings_that_do_not_fit_are_a_clear_error(environment: dict[str, str], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_invalid_settings_are_a_clear_error(environment: dict[str, str], expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected):
         SignatureOptions.of(Settings.load(environment))

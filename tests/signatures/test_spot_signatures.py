@@ -1,4 +1,4 @@
-"""Spot signatures see running text, not its frame; lengths alone rule most pairs out."""
+"""Tests of spot signatures: they cover running text but not navigation, and lengths alone exclude most pairs."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def test_navigation_has_no_spots() -> None:
     assert spot_signatures(tokens_of_text(STORY)).size > 5
 
 
-def test_another_frame_changes_little() -> None:
+def test_other_navigation_changes_little() -> None:
     bare = spot_signatures(tokens_of_text(STORY))
     framed = spot_signatures(tokens_of_text("home news sports " + STORY + " printable email share"))
     assert spot_resemblance(bare, bare) == 1.0
@@ -33,7 +33,7 @@ TEXTS = st.lists(st.sampled_from(["the", "of", "red", "fox", "dog", "sea"]), max
 
 
 @given(TEXTS, TEXTS, st.floats(0.05, 0.95))
-def test_the_length_bound_loses_no_pair(one: str, other: str, threshold: float) -> None:
+def test_the_length_bound_excludes_no_similar_pair(one: str, other: str, threshold: float) -> None:
     a, b = spot_signatures(tokens_of_text(one)), spot_signatures(tokens_of_text(other))
     if spot_resemblance(a, b) >= threshold:
         assert can_resemble(a.size, b.size, threshold)

@@ -1,4 +1,4 @@
-"""Reading pages: charsets, what is skipped and why, and text that an independent parser agrees with."""
+"""Tests of extraction: charsets, reasons for skipped pages, and text that equals that of an independent parser."""
 
 import gzip
 import json
@@ -68,19 +68,19 @@ def test_skipped(page: Page, skipped: str | None) -> None:
     assert read_text(page, Limits()).skipped == skipped
 
 
-def test_plain_text_is_not_taken_for_markup() -> None:
+def test_plain_text_is_not_parsed_as_markup() -> None:
     page = Page("u", html=b"if a <b and c> d", content_type="text/plain")
     assert tokens_of(read_text(page, Limits()).utf8).words() == ["if", "a", "b", "and", "c", "d"]
 
 
-def test_html_that_came_as_text_is_read_as_it_came() -> None:
+def test_html_given_as_text_is_not_decoded() -> None:
     value = json.dumps({"url": "http://x", "html": "<meta charset=iso-8859-1>größe"}).encode()
     page = read_page(PlainRecord("pages", 0, 0, 0, None, value, ()))
     assert tokens_of(read_text(page, Limits()).utf8).words() == naive.canonical_tokens("größe".encode(), 2)
 
 
 @pytest.mark.skipif(not REAL_PAGES.exists(), reason="needs the real pages, which are not part of the project")
-def test_text_of_real_pages_is_that_of_a_tree() -> None:
+def test_text_of_real_pages_equals_that_of_a_tree() -> None:
     shared = total = 0
     with gzip.open(REAL_PAGES, "rt") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Pages gone wrong in every way: nothing raises but a named error, and memory stays where it is."""
+"""Tests with mutated pages: they raise only named errors, and memory does not grow."""
 
 import os
 import resource
@@ -12,7 +12,7 @@ from neardup.types import Page
 from tests.support.pages import mutated
 
 COUNT = int(os.environ.get("NEARDUP_TEST_FUZZ_PAGES", "20000"))
-"""Ten seconds or so; fewer for a quick look."""
+"""Number of pages: enough for about ten seconds, or fewer for a quick run."""
 
 MOST_GROWTH_MB = 200
 
@@ -58,7 +58,7 @@ def test_mutated_pages_over_limits_raise_a_named_error() -> None:
     ],
     ids=lambda html: html[:12].decode("latin-1"),
 )
-def test_huge_and_deep_pages_take_time_in_proportion(html: bytes) -> None:
+def test_huge_and_deep_pages_take_linear_time(html: bytes) -> None:
     signatures = Signatures()
     start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     signatures.of(Page("u", html=html))

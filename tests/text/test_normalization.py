@@ -1,4 +1,4 @@
-"""Composing and decomposing by the frozen tables, against the interpreter's own."""
+"""Tests of composition and decomposition by the frozen tables against those of the interpreter."""
 
 import re
 import unicodedata
@@ -27,7 +27,7 @@ def _has_hangul(word: str) -> bool:
 
 
 @given(st.one_of(TEXT, _MARKED))
-def test_tokens_are_composed_as_nfc_and_taken_apart_again(text: str) -> None:
+def test_tokens_are_composed_as_nfc_and_decomposed_again(text: str) -> None:
     for word in tokens_of_text(text).words():
         if not _has_hangul(word) and unicodedata.is_normalized("NFD", word):
             assert composed(word) == unicodedata.normalize("NFC", word)

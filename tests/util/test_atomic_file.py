@@ -1,4 +1,4 @@
-"""Replaced files under injected faults: the path has the earlier or the later contents, and nothing is left behind."""
+"""Tests of atomic replacement under injected faults: the path has the earlier or the later content, and no other."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from neardup.util.atomic_file import replacing, replacing_path, write_text
 
 
 class Disk:
-    """Records the calls of `os` on files and directories, and fails one of them."""
+    """Records the calls of `os` on files and directories, and makes one of them fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, failing: int = -1) -> None:
         self.calls: list[str] = []

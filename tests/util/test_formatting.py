@@ -1,4 +1,4 @@
-"""Bytes and durations as people read them."""
+"""Tests of the format of sizes and durations for people."""
 
 import pytest
 
@@ -32,11 +32,11 @@ def test_bytes_have_decimal_units(count: float, text: str) -> None:
         (90_061, "25 h 1 min"),
     ],
 )
-def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
+def test_durations_have_at_most_two_units(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
-def test_foreign_text_is_escaped_and_cut() -> None:
+def test_foreign_text_is_escaped_and_truncated() -> None:
     assert printable("a\x1b[2J\u202eb") == "a\\x1b[2J\\u202eb"
     assert shortened("abcdef", 6) == "abcdef"
     assert shortened("abcdef", 5) == "abcd…"
