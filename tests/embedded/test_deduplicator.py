@@ -1,4 +1,4 @@
-"""The library's front door."""
+"""Tests of the main class of the library."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def page(url: str, text: str = TEXT) -> Page:
     return Page(url, html=f"<p>{text}</p>".encode())
 
 
-def test_a_page_is_compared_with_those_before_it() -> None:
+def test_a_page_is_compared_with_earlier_pages() -> None:
     with Deduplicator(settings=SETTINGS) as known:
         assert known.add(page("https://a.example/")).verdict is Kind.UNIQUE
         copy = known.add(page("https://b.example/"))
@@ -34,21 +34,21 @@ def test_a_page_is_compared_with_those_before_it() -> None:
     assert (short.verdict, short.reason) == (Kind.SKIPPED, "too short")
 
 
-def test_many_at_once_are_told_in_order() -> None:
+def test_verdicts_on_many_pages_are_in_order() -> None:
     with Deduplicator(settings=SETTINGS) as known:
         verdicts = known.add_all([page(f"https://{number}.example/") for number in range(50)])
     assert [verdict.url for verdict in verdicts] == [f"https://{number}.example/" for number in range(50)]
     assert [verdict.verdict for verdict in verdicts] == [Kind.UNIQUE] + [Kind.DUPLICATE] * 49
 
 
-def test_it_remembers_in_its_state_directory(tmp_path: Path) -> None:
+def test_pages_are_stored_in_the_state_directory(tmp_path: Path) -> None:
     with Deduplicator(tmp_path, SETTINGS) as known:
         known.add(page("https://a.example/"))
     with Deduplicator(tmp_path, SETTINGS) as known:
         assert known.add(page("https://b.example/")).verdict is Kind.DUPLICATE
 
 
-def test_forgotten_and_expired_pages_are_not_compared_with() -> None:
+def test_pages_are_not_compared_with_forgotten_and_expired_ones() -> None:
     with Deduplicator(settings=SETTINGS) as known:
         known.add(page("https://a.example/"))
         known.forget("https://a.example/")
@@ -57,7 +57,7 @@ def test_forgotten_and_expired_pages_are_not_compared_with() -> None:
         assert known.add(page("https://c.example/")).verdict is Kind.UNIQUE
 
 
-def test_a_page_over_a_limit_is_an_error_and_the_next_one_is_not() -> None:
+def test_a_page_over_a_limit_raises_and_the_next_one_is_processed() -> None:
     settings = Settings(tables=4, bands="4x8", processes=1, page_tokens=30, over_limit="reject")
     with Deduplicator(settings=settings) as known:
         with pytest.raises(InvalidPage, match=r"https://a\.example/"):

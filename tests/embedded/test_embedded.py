@@ -1,4 +1,4 @@
-"""The whole stream in one process: it goes on where it was, after a clean end and after a crash."""
+"""Tests of the whole stream in one process: it resumes from its state after a clean end and after a crash."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def run(
     crash_at: int | None = None,
     settings: Settings = SETTINGS,
 ) -> list[Verdict]:
-    """Feed pages; optionally save or crash after some of them. What was told."""
+    """Feed pages; optionally save or crash after some of them. Return the verdicts."""
     told: list[Verdict] = []
     try:
         async with Embedded(state, settings, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
@@ -57,7 +57,7 @@ async def run(
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Kind]:
-    """The verdicts of a run that nothing interrupts."""
+    """Return the verdicts of an uninterrupted run."""
     told = asyncio.run(run(tmp_path_factory.mktemp("whole"), PAGES))
     assert len(last(told)) == len(PAGES)
     return [last(told)[f"0:{number}"].verdict for number in range(len(PAGES))]
@@ -78,14 +78,14 @@ async def test_a_second_run_compares_with_the_pages_of_the_first(tmp_path: Path,
 async def test_after_a_crash_the_pages_since_the_last_save_are_fed_again(tmp_path: Path, expected: list[Kind]) -> None:
     before = await run(tmp_path, PAGES, save_at=40, crash_at=90)
     after = await run(tmp_path, PAGES[40:])
-    # Said twice, perhaps, and the same both times.
+    # A verdict may be repeated, but must not change.
     again = {verdict.document: verdict.verdict for verdict in after}
     assert all(again.get(verdict.document, verdict.verdict) == verdict.verdict for verdict in last(before).values())
     assert kinds([*before, *after]) == expected
 
 
-async def test_an_end_that_was_not_finished_leaves_nothing_that_the_file_does_not_know_of(tmp_path: Path) -> None:
-    """Or other pages, fed in their place, would be taken for them and get no verdict."""
+async def test_pages_after_the_last_save_of_an_unfinished_run_are_discarded(tmp_path: Path) -> None:
+    """Otherwise other pages that are fed in their place would be taken for them and would get no verdict."""
     await run(tmp_path, PAGES[:60], save_at=20, crash_at=50)
     after = await run(tmp_path, PAGES[60:])
     assert {verdict.document for verdict in after} == {f"0:{number}" for number in range(20, 20 + len(PAGES) - 60)}
@@ -94,7 +94,7 @@ async def test_an_end_that_was_not_finished_leaves_nothing_that_the_file_does_no
 async def test_a_crash_in_the_middle_of_a_save_loses_nothing(
     tmp_path: Path, expected: list[Kind], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some stages have saved and others have not; the file says what they may know of."""
+    """Some stages have saved and others have not. The progress file determines which pages count."""
     save = Runner.save
 
     async def torn(self: Runner) -> None:
@@ -111,14 +111,14 @@ async def test_a_crash_in_the_middle_of_a_save_loses_nothing(
     assert kinds([*before, *after]) == expected
 
 
-async def test_notes_come_back(tmp_path: Path) -> None:
+async def test_notes_are_read_back(tmp_path: Path) -> None:
     await run(tmp_path, PAGES[:5], save_at=3, crash_at=4)
     stream = Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None)
     async with stream:
         assert (stream.page_count, stream.progress.notes, stream.progress.clean) == (3, {"taken": 3}, False)
 
 
-async def test_an_order_to_forget_stands_between_the_pages_before_and_after_it(tmp_path: Path) -> None:
+async def test_an_order_to_forget_applies_only_to_earlier_pages(tmp_path: Path) -> None:
     told: list[Verdict] = []
     page = next(page for page in PAGES if page.html is not None)
     async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
@@ -141,7 +141,7 @@ async def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
         await run(tmp_path, [])
 
 
-async def test_what_a_stage_raises_comes_out_and_everything_ends(
+async def test_an_error_of_a_stage_is_raised_and_everything_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: Any, records: Any) -> None:

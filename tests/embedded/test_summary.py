@@ -31,11 +31,11 @@ def test_the_last_verdict_on_a_page_counts() -> None:
     ]
 
 
-def test_nothing_at_all_is_a_summary_too() -> None:
+def test_a_run_without_pages_has_a_summary() -> None:
     assert Tally(0).summary().lines()[0] == "0 pages: nothing"
 
 
-def test_urls_that_are_no_addresses_do_no_harm() -> None:
+def test_invalid_urls_are_harmless() -> None:
     tally = Tally(0)
     for url in ("http://[", "no url", "file:///a", "http://[::1]/x"):
         tally.add_page(url, 1)

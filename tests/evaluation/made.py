@@ -1,4 +1,4 @@
-"""Labelled pairs that the tests make themselves."""
+"""Labelled pairs generated for tests."""
 
 import json
 import random
@@ -13,7 +13,7 @@ def text(seed: int, length: int = 200) -> list[str]:
 
 
 def edited(words: list[str], seed: int, changes: int) -> list[str]:
-    """With single words replaced: each change costs up to three of the 3-shingles."""
+    """Replace single words: each change affects up to three of the 3-shingles."""
     changed = list(words)
     rng = random.Random(seed)
     for place in rng.sample(range(len(words)), changes):
@@ -22,7 +22,7 @@ def edited(words: list[str], seed: int, changes: int) -> list[str]:
 
 
 def lines(near: int = 12, other: int = 12, changes: int = 2, first: int = 0) -> list[dict[str, Any]]:
-    """Near-duplicates with a few changed words, then pairs of unrelated texts."""
+    """Return near-duplicates with a few changed words, followed by pairs of unrelated texts."""
     found: list[dict[str, Any]] = []
     for number in range(first, first + near):
         words = text(number)

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 by hand, and their intervals."""
+"""Tests of precision, recall and F1 with their intervals against values computed by hand."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from neardup.evaluation.confusion import quality
 
-# 5 duplicates, of which 3 are found; 2 false alarms among 5 others
+# 5 duplicates, of which 3 are found; 2 false alarms among 5 other pairs
 LABEL = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], bool)
 CALLED = np.array([1, 1, 1, 0, 0, 1, 1, 0, 0, 0], bool)
 ALONE = np.arange(10)
@@ -28,25 +28,25 @@ def test_repetitions_are_averaged() -> None:
     assert perfect.found == 4
 
 
-def test_all_right_has_no_doubt() -> None:
+def test_perfect_results_have_narrow_intervals() -> None:
     found = quality(LABEL, LABEL, ALONE)
     assert (found.f1.value, found.f1.low, found.f1.high) == (1, 1, 1)
 
 
-def test_nothing_called_has_no_precision() -> None:
+def test_without_positives_there_is_no_precision() -> None:
     found = quality(LABEL, np.zeros(10, bool), ALONE)
     assert math.isnan(found.precision.value)
     assert found.recall.value == 0
     assert found.as_dict()["precision"] == {"value": None, "low": None, "high": None}
 
 
-def test_the_seed_decides() -> None:
+def test_intervals_depend_only_on_the_seed() -> None:
     assert quality(LABEL, CALLED, ALONE, seed=3) == quality(LABEL, CALLED, ALONE, seed=3)
     assert quality(LABEL, CALLED, ALONE, seed=3) != quality(LABEL, CALLED, ALONE, seed=4)
 
 
 def test_fewer_groups_make_wider_intervals() -> None:
-    """Ten times the same ten pairs is no more evidence than ten pairs."""
+    """Ten repetitions of ten pairs are no more evidence than ten pairs."""
     label, called = np.tile(LABEL, 10), np.tile(CALLED, 10)
     apart = quality(label, called, np.arange(100)).recall
     together = quality(label, called, np.tile(ALONE, 10)).recall

@@ -1,4 +1,4 @@
-"""What is chosen on some pairs is tried on others."""
+"""Tests that settings chosen on some pairs are evaluated on others."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from neardup.evaluation.confusion import quality
 from neardup.evaluation.crossvalidation import FOLDS, can_fold, choose_best, folds, out_of_fold
 
 
-def test_groups_stay_together_and_kinds_are_spread() -> None:
+def test_groups_stay_in_one_fold_and_labels_are_distributed() -> None:
     label = np.arange(60) % 3 == 0
     group = np.arange(60) // 2
     for fold in folds(label, group, repetitions=3, seed=1):
@@ -24,17 +24,17 @@ def test_too_few_pairs_are_refused() -> None:
         list(folds(label, np.arange(24)))
 
 
-def test_the_best_of_those_precise_enough() -> None:
+def test_the_best_variant_with_enough_precision_is_chosen() -> None:
     label = np.array([1, 1, 1, 1, 0, 0], bool)
     rows = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0]], bool)
     assert choose_best(label, rows) == 0
     assert choose_best(label, rows, least_precision=0.7) == 1
     assert choose_best(label, rows, least_precision=0.9) == 2
-    assert choose_best(label, rows[:2], least_precision=0.9) == 1  # none is: the most precise
+    assert choose_best(label, rows[:2], least_precision=0.9) == 1  # none is precise enough: choose the most precise
 
 
-def test_a_choice_among_noise_shows_as_noise() -> None:
-    """The best of 2000 random variants looks good on the pairs that chose it, and is worth nothing on others."""
+def test_a_choice_among_noise_scores_as_noise() -> None:
+    """The best of 2000 random variants scores well on the pairs that chose it, but not on other pairs."""
     rng = np.random.default_rng(5)
     label = rng.random(100) < 0.5
     rows = rng.random((2000, 100)) < 0.5

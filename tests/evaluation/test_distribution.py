@@ -1,4 +1,4 @@
-"""How fingerprints are spread, and what crowds."""
+"""Tests of the distribution of fingerprints and of its clusters."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.evaluation.made import text, write
 
 
 def pages() -> list[dict[str, str]]:
-    """20 different pages, 7 that are not there, 5 to log in, and 3 empty ones."""
+    """Return 20 different pages, 7 error pages, 5 login pages, and 3 empty ones."""
     lost = "sorry the page you asked for was not found on this server try the search"
     door = "welcome back please enter your name and password to go on or register here"
     texts = [" ".join(text(number)) for number in range(20)] + [lost] * 7 + [door] * 5 + [""] * 3
@@ -49,7 +49,7 @@ def test_every_page_is_counted(collected: DistributionCounter) -> None:
     assert sum(share for _, share, _ in found.shares()) == pytest.approx(1)
 
 
-def test_weights_lie_around_zero(collected: DistributionCounter) -> None:
+def test_weights_are_centred_on_zero(collected: DistributionCounter) -> None:
     weights = collected.distribution().weights
     assert weights[:40].sum() == pytest.approx(weights[40:].sum(), rel=0.3)
 
@@ -97,7 +97,7 @@ def test_the_command_on_fingerprints(tmp_path: Path) -> None:
     assert body["spikes"] == [{"fingerprint": "0000000000000001", "pages": 2, "url": "", "name": None}]
 
 
-def test_the_command_on_nothing_useful(tmp_path: Path) -> None:
+def test_the_command_without_usable_input(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["distribution", str(tmp_path / "missing.jsonl")])
     assert done.exit_code == 1
     assert "expected a file or folder" in done.output

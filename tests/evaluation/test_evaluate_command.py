@@ -1,4 +1,4 @@
-"""`neardup evaluate`."""
+"""Tests of `neardup evaluate`."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from neardup_services.cli import main
 from tests.evaluation.made import lines, write
 
 
-def test_a_table_for_people(tmp_path: Path) -> None:
+def test_the_output_is_a_table(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one.jsonl", lines()), write(tmp_path / "two.jsonl", lines(changes=6))
     done = CliRunner().invoke(main, ["evaluate", str(one), str(two), "--plot", str(tmp_path / "plots"), "--curves"])
     assert done.exit_code == 0, done.output
@@ -18,7 +18,7 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     assert len(list((tmp_path / "plots").glob("*.svg"))) == 3
 
 
-def test_one_object_for_programs(tmp_path: Path) -> None:
+def test_json_output_is_one_object(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", lines())), "--json"])
     assert done.exit_code == 0, done.output
     body = json.loads(done.output)
@@ -27,18 +27,18 @@ def test_one_object_for_programs(tmp_path: Path) -> None:
     assert [each["threshold"] for each in simhash["curve"]][:4] == [0, 1, 2, 3]
 
 
-def test_few_pairs_say_so(tmp_path: Path) -> None:
+def test_too_few_pairs_for_cross_validation_are_reported(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", lines(1, 1)))])
     assert "too few pairs for cross-validation" in done.output
 
 
-def test_a_wrong_line_is_one_clear_error(tmp_path: Path) -> None:
+def test_an_invalid_line_is_one_clear_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["evaluate", str(write(tmp_path / "pairs.jsonl", [{"label": 1}]))])
     assert done.exit_code == 1
     assert "line 1: a: expected" in done.output
 
 
-def test_presets_cost_what_they_find(tmp_path: Path) -> None:
+def test_presets_with_higher_cost_find_more(tmp_path: Path) -> None:
     given = str(write(tmp_path / "pairs.jsonl", lines(changes=10)))
     costs, recalls = [], []
     for preset in ("fast", "default", "thorough"):
@@ -51,7 +51,7 @@ def test_presets_cost_what_they_find(tmp_path: Path) -> None:
     assert recalls[0] < recalls[2]
 
 
-def test_a_line_for_every_method_and_a_column_for_every_file(tmp_path: Path) -> None:
+def test_there_is_a_line_per_method_and_a_column_per_file(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one.jsonl", lines()), write(tmp_path / "two.jsonl", lines(changes=6, first=50))
     done = CliRunner().invoke(main, ["evaluate", str(one), str(two), "--table"])
     assert done.exit_code == 0, done.output
@@ -70,7 +70,7 @@ def test_the_recall_of_the_probabilistic_search(tmp_path: Path) -> None:
     assert all(0 < each["fitted"] <= 1 for each in body)
 
 
-def test_one_view_at_a_time(tmp_path: Path) -> None:
+def test_only_one_view_can_be_selected(tmp_path: Path) -> None:
     given = str(write(tmp_path / "pairs.jsonl", lines(1, 1)))
     done = CliRunner().invoke(main, ["evaluate", given, "--psm", "--table"])
     assert done.exit_code == 2

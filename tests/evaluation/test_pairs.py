@@ -1,4 +1,4 @@
-"""Labelled pairs from files."""
+"""Tests of reading labelled pairs from files."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ def parsed(fields: dict[str, Any]) -> Pair:
     return pair
 
 
-def test_a_string_is_text_unless_it_begins_with_a_tag() -> None:
+def test_a_string_is_text_unless_it_starts_with_a_tag() -> None:
     pair = parsed({"label": 1, "a": "<p>one</p>", "b": "a < b, and <p> is a tag"})
     assert (pair.a.html, pair.a.text) == (b"<p>one</p>", None)
     assert (pair.b.html, pair.b.text) == (None, "a < b, and <p> is a tag")
@@ -34,7 +34,7 @@ def test_no_markup(text: str) -> None:
     assert not looks_like_markup(text)
 
 
-def test_a_side_may_say_what_it_is_and_where_it_is_from() -> None:
+def test_a_page_may_be_an_object_with_type_and_source() -> None:
     fields = {
         "label": True, "a": {"text": "<p>", "url": "https://x.example/1"}, "b": {"html": "b"},
         "url_b": "https://x.example/2",
@@ -58,7 +58,7 @@ def test_a_side_may_say_what_it_is_and_where_it_is_from() -> None:
         (b'{"label": 1, "a": "x", "b": {}}', "b: expected exactly one of html and text"),
     ],
 )
-def test_a_line_that_is_no_pair(tmp_path: Path, line: bytes, said: str) -> None:
+def test_an_invalid_line(tmp_path: Path, line: bytes, said: str) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_bytes(b"\n" + line + b"\n")
     with pytest.raises(InvalidPair, match=r"pairs\.jsonl, line 2: ") as raised:
@@ -77,7 +77,7 @@ def test_compressed_files_and_several(tmp_path: Path) -> None:
         read_pairs([packed])
 
 
-def test_no_pair_at_all(tmp_path: Path) -> None:
+def test_a_file_without_pairs(tmp_path: Path) -> None:
     with pytest.raises(InvalidPair, match="expected at least one"):
         read_pairs([write(tmp_path / "none.jsonl", [])])
 

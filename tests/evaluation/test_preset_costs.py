@@ -1,4 +1,4 @@
-"""What presets cost and find."""
+"""Tests of the cost and the recall of presets."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from neardup.settings import PRESETS
 from tests.evaluation.made import lines, write
 
 
-def test_a_careful_preset_costs_more_and_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_presets_with_higher_recall_cost_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARDUP_PROCESSES", "1")
     pairs = read_pairs([write(tmp_path / "pairs.jsonl", lines(changes=10))])
     costs = preset_costs(pairs, list(sample_crawl(400, seed=3, mean_bytes=8000)))

@@ -1,4 +1,4 @@
-"""The recall of the probabilistic search on labelled pairs: as the search itself has it."""
+"""Tests that the computed recall of the probabilistic search on labelled pairs equals that of the search itself."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
 
 
 def found_by_search(pairs: list[Pair], flips: int) -> list[bool]:
-    """For each near-duplicate within k bits, either page asking: whether a lookup of the search meets the other."""
+    """Return for each page of a near-duplicate pair within k bits if a lookup with it finds the other page."""
     search, signatures, found = Psm(simulated_model(), SETTINGS.header_bits, flips, K), Signatures(), []
     for pair in pairs:
         a, b = signatures.of(pair.a).fingerprint, signatures.of(pair.b).fingerprint
@@ -47,23 +47,23 @@ def found_by_search(pairs: list[Pair], flips: int) -> list[bool]:
 
 
 @pytest.mark.parametrize("flips", [1, 6, 24])
-def test_it_is_what_the_lookups_of_the_search_meet(pairs: list[Pair], flips: int) -> None:
+def test_it_equals_the_recall_of_the_lookups(pairs: list[Pair], flips: int) -> None:
     expected = found_by_search(pairs, flips)
-    (told,) = psm_recall(pairs, replace(SETTINGS, flips=flips), [K])
-    assert (told.k, told.pairs, told.flips) == (K, len(expected) // 2, flips)
-    # Flips that are equally likely may come in another order: at the last one that counts, a pair more or less.
-    assert told.simulated == pytest.approx(np.mean(expected), abs=0.03)
-    assert 0.1 < told.simulated < 1
-    assert abs(told.fitted - told.simulated) < 0.2
+    (recall,) = psm_recall(pairs, replace(SETTINGS, flips=flips), [K])
+    assert (recall.k, recall.pairs, recall.flips) == (K, len(expected) // 2, flips)
+    # Equally likely flips may come in another order, so the result may differ by a pair at the last flip.
+    assert recall.simulated == pytest.approx(np.mean(expected), abs=0.03)
+    assert 0.1 < recall.simulated < 1
+    assert abs(recall.fitted - recall.simulated) < 0.2
 
 
-def test_the_flips_that_are_said_to_be_enough_are(pairs: list[Pair]) -> None:
-    (told,) = psm_recall(pairs, SETTINGS, [K])
-    assert told.simulated < 0.95
-    assert np.mean(found_by_search(pairs, told.simulated_flips + 1)) >= 0.93
-    assert np.mean(found_by_search(pairs, told.simulated_flips // 2)) < 0.95
+def test_the_reported_number_of_flips_is_sufficient(pairs: list[Pair]) -> None:
+    (recall,) = psm_recall(pairs, SETTINGS, [K])
+    assert recall.simulated < 0.95
+    assert np.mean(found_by_search(pairs, recall.simulated_flips + 1)) >= 0.93
+    assert np.mean(found_by_search(pairs, recall.simulated_flips // 2)) < 0.95
 
 
-def test_too_few_near_pairs_are_one_clear_error(pairs: list[Pair]) -> None:
+def test_too_few_near_pairs_are_a_clear_error(pairs: list[Pair]) -> None:
     with pytest.raises(InvalidPair, match="within 3 bits"):
         psm_recall(pairs[:4], SETTINGS, [3])

@@ -1,4 +1,4 @@
-"""An evaluation of settings, on pairs of which the outcome is known."""
+"""Tests of the evaluation of settings on pairs with a known outcome."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from tests.evaluation.made import edited, lines, text, write
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
-    """12 near-duplicates, 12 others, a short page, a page inside another, and two that no table finds."""
+    """Return 12 near-duplicates, 12 others, a short page, a page inside another, and two that no table finds."""
     words = text(77, 400)
     odd = [
         {"label": 1, "a": "too short", "b": "too short", "url_a": "http://x.example/", "url_b": "http://x.example/2"},
@@ -41,7 +41,7 @@ def evaluation(pairs: list[Pair]) -> Evaluation:
     return evaluate(pairs, Settings())
 
 
-def test_the_verdict_is_what_explain_says(pairs: list[Pair], measures: Measures) -> None:
+def test_the_verdict_equals_that_of_explain(pairs: list[Pair], measures: Measures) -> None:
     settings = Settings()
     said = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
     for pair, ours in zip(pairs, said, strict=True):
@@ -49,7 +49,7 @@ def test_the_verdict_is_what_explain_says(pairs: list[Pair], measures: Measures)
         assert ours == (Kind.DUPLICATE in ways), pair.id
 
 
-def test_bands_of_any_cut_are_those_of_the_signatures(pairs: list[Pair]) -> None:
+def test_bands_of_any_layout_equal_those_of_the_signatures(pairs: list[Pair]) -> None:
     for bands in (BandFilter(16, 8), BandFilter(25, 5)):
         signatures = Signatures(SignatureOptions(bands=bands))
         counted = measure(pairs, signatures).shared_bands(bands)
@@ -63,7 +63,7 @@ def test_a_skipped_page_is_never_found(measures: Measures) -> None:
     assert measures.exact[24] == 1
 
 
-def test_pages_without_spots_are_not_alike_for_that(measures: Measures) -> None:
+def test_pages_without_spots_are_not_similar_by_spots(measures: Measures) -> None:
     assert measures.spots[0] == -1
 
 
@@ -77,7 +77,7 @@ def test_known_figures(evaluation: Evaluation) -> None:
     assert contained == 1
 
 
-def test_methods_alone_are_judged_out_of_fold(evaluation: Evaluation) -> None:
+def test_single_methods_are_evaluated_out_of_fold(evaluation: Evaluation) -> None:
     by_name = {each.name: each for each in evaluation.alone}
     assert set(by_name) >= {"simhash", "resemblance, exact", "resemblance, sketch", "SpotSigs", "bands"}
     exact = by_name["resemblance, exact"]
@@ -104,7 +104,7 @@ def test_without_bands(pairs: list[Pair]) -> None:
     assert "bands.svg" not in plots(bare)
 
 
-def test_too_few_pairs_leave_the_verdict(pairs: list[Pair]) -> None:
+def test_with_too_few_pairs_only_the_verdict_is_evaluated(pairs: list[Pair]) -> None:
     few = evaluate(pairs[:3], Settings())
     assert few.verdict.total.recall.value == 1
     assert all(each.judged is None and each.curve for each in few.alone)
@@ -116,7 +116,7 @@ def test_charts(evaluation: Evaluation) -> None:
     assert all(each.startswith("<svg") and "NaN" not in each and "nan" not in each for each in drawn.values())
 
 
-def test_measured_hits_stand_at_their_mean_resemblance() -> None:
+def test_measured_hits_are_drawn_at_their_mean_resemblance() -> None:
     points = hits_by_resemblance(np.array([0.11, 0.13, 1.0]), np.array([True, False, True]))
     assert points == [pytest.approx((0.12, 0.5)), (1.0, 1.0)]
 
@@ -126,6 +126,6 @@ def test_same_seed_same_figures(pairs: list[Pair], evaluation: Evaluation) -> No
     assert evaluate(pairs, Settings(), seed=1).as_dict() != evaluation.as_dict()
 
 
-def test_each_method_has_a_row_a_threshold(measures: Measures) -> None:
+def test_each_method_has_one_row_per_threshold(measures: Measures) -> None:
     for method in methods(measures, Settings()):
         assert method.predicted.shape == (method.thresholds.size, len(measures))

@@ -1,4 +1,4 @@
-"""Precision and recall against a known truth."""
+"""Tests of precision and recall against a known truth."""
 
 import json
 from pathlib import Path
@@ -60,35 +60,35 @@ TRUTHS = [
 RIGHT = [verdict(0), verdict(1), verdict(2, 0), verdict(3, 1), verdict(4), verdict(6)]
 
 
-def test_all_right() -> None:
+def test_correct_verdicts_score_one() -> None:
     result = score(RIGHT, TRUTHS)
     assert (result.total.precision, result.total.recall, result.not_scored) == (1.0, 1.0, 2)
     assert result.kinds == {"original": Tally(pages=3), "ad": Tally(pages=2, duplicates=2, found=2)}
 
 
-def test_a_missed_one_costs_recall() -> None:
+def test_a_missed_duplicate_lowers_recall() -> None:
     result = score([*RIGHT[:2], verdict(2), *RIGHT[3:]], TRUTHS)
     assert (result.total.precision, result.total.recall) == (1.0, 0.5)
 
 
-def test_a_false_alarm_costs_precision() -> None:
+def test_a_false_alarm_lowers_precision() -> None:
     result = score([*RIGHT[:5], verdict(6, 1)], TRUTHS)
     assert result.total.precision == pytest.approx(2 / 3)
     assert (result.total.recall, result.kinds["original"].false_alarms) == (1.0, 1)
 
 
-def test_a_duplicate_in_the_wrong_group_costs_both() -> None:
+def test_a_duplicate_in_the_wrong_group_lowers_both() -> None:
     result = score([*RIGHT[:3], verdict(3, 0), *RIGHT[4:]], TRUTHS)
     assert (result.total.precision, result.total.recall, result.total.wrong_group) == (0.5, 0.5, 1)
 
 
-def test_any_page_of_the_group_will_do() -> None:
+def test_any_page_of_the_group_is_correct() -> None:
     truths = [*TRUTHS, truth(7, "ad", 0), truth(8, "ad", 0)]
     verdicts = [*RIGHT, verdict(7, 2), verdict(8, 4)]  # another copy, and a borderline descendant
     assert score(verdicts, truths).total.recall == 1.0
 
 
-def test_a_page_that_holds_one_of_the_group_will_do() -> None:
+def test_a_page_that_contains_one_of_the_group_is_correct() -> None:
     archive = Truth(url="https://a.example/7", number=7, fetched_at="2026-01-01T00:00:07Z", kind="archive", holds=(0,))
     truths = [*TRUTHS, archive, truth(8, "ad", 0), truth(9, "ad", 1)]
     result = score([*RIGHT, verdict(7), verdict(8, 7), verdict(9, 7)], truths)
@@ -99,7 +99,7 @@ def test_neither_borderline_nor_skipped_pages_are_scored() -> None:
     assert score([*RIGHT[:4], verdict(4, 1), verdict(5, 0), verdict(6)], TRUTHS).total == score(RIGHT, TRUTHS).total
 
 
-def test_the_last_revision_counts_wherever_it_stands() -> None:
+def test_the_last_revision_counts_in_any_order() -> None:
     wrong, right = verdict(2), verdict(2, 0, revision=1)
     for pair in ([wrong, right], [right, wrong]):
         assert score([*RIGHT[:2], *pair, *RIGHT[3:]], TRUTHS).total.recall == 1.0
@@ -110,7 +110,7 @@ def test_a_page_without_verdict_is_missed() -> None:
     assert (result.total.without_verdict, result.total.recall) == (1, 0.5)
 
 
-def test_several_partitions_are_joined_by_url_and_time() -> None:
+def test_verdicts_of_several_partitions_are_joined_by_url_and_time() -> None:
     pairs = [(0, None), (1, None), (2, 0), (3, 1), (4, None), (6, None)]
     result = score([verdict(number, of, partitions=3) for number, of in pairs], TRUTHS)
     assert (result.total.precision, result.total.recall) == (1.0, 1.0)
@@ -130,12 +130,12 @@ def test_the_truth_of_another_crawl_is_refused() -> None:
 
 
 @pytest.mark.parametrize("truths", [TRUTHS[1:], [*TRUTHS, TRUTHS[0]], [truth(0, "ad", 0)], [truth(0, "ad", 7)]])
-def test_a_truth_with_holes_or_forward_references_is_refused(truths: list[Truth]) -> None:
+def test_a_truth_with_gaps_or_forward_references_is_refused(truths: list[Truth]) -> None:
     with pytest.raises(InvalidTruth, match="expected"):
         score([], truths)
 
 
-def test_verdicts_that_make_no_sense_are_refused() -> None:
+def test_inconsistent_verdicts_are_refused() -> None:
     with pytest.raises(InvalidVerdict, match="partition:offset, got 'x'"):
         score([Verdict(url="u", document="x", fetched_at=None, verdict=Kind.UNIQUE, revision=0)], TRUTHS)
     with pytest.raises(InvalidVerdict, match="refers to 0:0, which has no verdict"):
@@ -158,7 +158,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return verdicts, truths
 
 
-def test_the_command_for_people(files: tuple[Path, Path]) -> None:
+def test_the_command_prints_a_table(files: tuple[Path, Path]) -> None:
     done = CliRunner().invoke(main, ["score", *map(str, files)])
     assert done.exit_code == 0
     rows = {line.split()[0]: line.split()[1:] for line in done.output.splitlines()}
@@ -167,7 +167,7 @@ def test_the_command_for_people(files: tuple[Path, Path]) -> None:
     assert "2 pages not scored" in done.output
 
 
-def test_the_command_for_programs(files: tuple[Path, Path]) -> None:
+def test_the_command_prints_json(files: tuple[Path, Path]) -> None:
     body = json.loads(CliRunner().invoke(main, ["score", *map(str, files), "--json"]).output)
     assert (body["all"]["precision"], body["all"]["recall"], body["not_scored"]) == (1.0, 1.0, 2)
     assert body["kinds"]["ad"]["found"] == 2
@@ -186,7 +186,7 @@ def test_a_malformed_line_is_named_by_file_and_line(files: tuple[Path, Path], ba
         path.write_bytes(good)
 
 
-def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
+def test_perfect_verdicts_on_a_sample_crawl_score_one() -> None:
     truths = [made.truth for made in sample_crawl(500, 3, 8000)]
     verdicts = [
         Verdict(url=each.url, document=f"0:{each.number}", fetched_at=each.fetched_at, verdict=Kind.SKIPPED, revision=0)
@@ -209,7 +209,7 @@ def test_a_perfect_judge_of_a_sample_crawl_scores_one() -> None:
     assert (result.total.precision, result.total.recall) == (1.0, 1.0)
 
 
-def test_same_host_and_cross_host_are_told_apart() -> None:
+def test_same_host_and_cross_host_are_distinguished() -> None:
     def at(host: str, number: int, of: int | None = None) -> Truth:
         return Truth(
             url=f"https://{host}.example/{number}",

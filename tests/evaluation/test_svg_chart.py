@@ -1,4 +1,4 @@
-"""Charts as SVG."""
+"""Tests of charts in SVG."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""The search for settings, and what it may say of them."""
+"""Tests of the search for settings and of the figures that it reports."""
 
 import json
 import tomllib
@@ -31,7 +31,7 @@ SMALL = Space(
 
 
 def hard_lines() -> list[dict[str, object]]:
-    """Near-duplicates that resemble by about a third: the defaults find none of them."""
+    """Return near-duplicates with a resemblance of about a third, none of which the defaults find."""
     found: list[dict[str, object]] = list(lines(0, 14, first=100))
     for number in range(14):
         words = text(5000 + number)
@@ -65,8 +65,8 @@ def test_predictions_are_those_of_an_evaluation(pairs: list[Pair], tuned: Tuning
     assert tuned.before.false_alarms == (said & ~measures.label).sum()
 
 
-def test_of_equals_the_cheapest(tmp_path: Path) -> None:
-    """Copies: every setting finds these, so that one table is enough."""
+def test_the_cheapest_of_equal_settings_is_chosen(tmp_path: Path) -> None:
+    """Every setting finds copies, so that one table is enough."""
     easy = read_pairs([write(tmp_path / "pairs.jsonl", lines(changes=0))])
     found = tune(easy, Settings(), space=SMALL)
     assert (found.chosen.bands, found.chosen.hamming, found.probes) == ("none", 0, 1)
@@ -83,7 +83,7 @@ def test_too_few_pairs_are_refused(pairs: list[Pair]) -> None:
         tune(pairs[:12], Settings(), space=SMALL)
 
 
-def test_pairs_that_were_tuned_on_test_nothing(pairs: list[Pair], tuned: TuningResult) -> None:
+def test_pairs_used_for_tuning_are_refused_for_testing(pairs: list[Pair], tuned: TuningResult) -> None:
     assert held_out(pairs[:14], pairs[14:], replace(Settings(), **tuned.chosen._asdict())).recall.value > 0.7
     with pytest.raises(InvalidPair, match="remove it from the test pairs"):
         held_out(pairs, pairs[5:6], replace(Settings(), **tuned.chosen._asdict()))
@@ -101,14 +101,14 @@ def test_the_command_writes_a_settings_file(tmp_path: Path) -> None:
     assert isinstance(Settings.load({FILE_VARIABLE: str(out)}), Settings)
 
 
-def test_the_command_refuses_to_test_on_what_it_tuned_on(tmp_path: Path) -> None:
+def test_the_command_refuses_to_test_on_the_tuning_pairs(tmp_path: Path) -> None:
     given = write(tmp_path / "pairs.jsonl", lines(6, 6))
     done = CliRunner().invoke(main, ["tune", str(given), "--test", str(given)])
     assert done.exit_code == 1
     assert "remove it from the test pairs" in done.output
 
 
-def test_one_object_for_programs(tmp_path: Path) -> None:
+def test_json_output_is_one_object(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["tune", str(write(tmp_path / "pairs.jsonl", lines(6, 6))), "--json"])
     body = json.loads(done.output)
     assert set(body["settings"]) == set(Variant._fields)

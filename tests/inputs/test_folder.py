@@ -1,4 +1,4 @@
-"""Folders of pages."""
+"""Tests of folders of pages."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_come_in_the_order_of_their_paths(folder: Path) -> None:
+def test_files_are_read_in_the_order_of_their_paths(folder: Path) -> None:
     source = open_input(str(folder))
     items = list(source.items())
     assert [(item.number, item.page and item.page.url) for item in items] == [
@@ -32,7 +32,7 @@ def test_files_come_in_the_order_of_their_paths(folder: Path) -> None:
     assert source.bytes_read == source.bytes_total == sum(len(item.page.content) for item in items if item.page)
 
 
-def test_a_prefix_makes_other_urls(folder: Path) -> None:
+def test_a_prefix_changes_the_urls(folder: Path) -> None:
     first = next(open_input(str(folder), url_prefix="https://a.example/").items())
     assert first.page is not None
     assert first.page.url == "https://a.example/a.HTM"
@@ -44,7 +44,7 @@ def test_a_single_file(folder: Path) -> None:
     assert (item.page.url, item.page.html) == ("file:///b.html", b"<p>b.html")
 
 
-def test_a_run_goes_on_after_what_it_has_taken(folder: Path) -> None:
+def test_a_run_resumes_after_the_items_that_it_has_read(folder: Path) -> None:
     source = open_input(str(folder))
     assert [item.number for item in source.items(after=2)] == [3, 4]
     assert source.bytes_read == source.bytes_total
@@ -55,7 +55,7 @@ def test_an_empty_folder(tmp_path: Path) -> None:
     assert (list(source.items()), source.bytes_total) == ([], 0)
 
 
-def test_what_cannot_be_read_costs_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_rejected_and_the_others_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "b.html").unlink()
     (folder / "b.html").symlink_to(folder / "gone")
     monkeypatch.setattr("neardup.inputs.folder.MAX_ITEM_BYTES", 100)
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_costs_one_file(folder: Path, monkeypatch: pytest.Mo
     assert all(item.page for item in items[2:])
 
 
-def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
     try:
         (Path(os.fsdecode(bytes(tmp_path) + b"/\xff.html"))).write_bytes(b"x")
     except OSError:
@@ -76,6 +76,6 @@ def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
     assert item.page.url == "file:///%FF.html"
 
 
-def test_links_in_circles_are_not_followed(folder: Path) -> None:
+def test_circular_links_are_not_followed(folder: Path) -> None:
     (folder / "sub" / "circle").symlink_to(folder)
     assert len(list(open_input(str(folder)).items())) == 5

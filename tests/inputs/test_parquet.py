@@ -1,4 +1,4 @@
-"""Parquet files of several shapes."""
+"""Tests of Parquet files with several schemas."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_rows_are_pages(tmp_path: Path, column: str, kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string()])
-def test_text_stays_text_and_other_columns_are_taken_along(tmp_path: Path, kind: pa.DataType) -> None:
+def test_text_stays_text_and_other_columns_are_read(tmp_path: Path, kind: pa.DataType) -> None:
     path = written(
         tmp_path / "a.parquet",
         text=pa.array(HTML, pa.binary()).cast(kind),
@@ -46,12 +46,12 @@ def test_text_stays_text_and_other_columns_are_taken_along(tmp_path: Path, kind:
 
 
 @pytest.mark.parametrize("after", range(-1, 10))
-def test_a_run_goes_on_after_what_it_has_taken(tmp_path: Path, after: int) -> None:
+def test_a_run_resumes_after_the_items_that_it_has_read(tmp_path: Path, after: int) -> None:
     path = written(tmp_path / "a.parquet", html=HTML)
     assert [item.number for item in open_input(str(path)).items(after)] == list(range(after + 1, 10))
 
 
-def test_a_row_without_content_costs_one_row(tmp_path: Path) -> None:
+def test_a_row_without_content_is_rejected(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", html=[None, *HTML[1:]])
     items = list(open_input(str(path)).items())
     assert items[0].rejected == "expected exactly one of html and text"
@@ -66,14 +66,14 @@ def test_missing_columns_are_named(tmp_path: Path, columns: dict[str, object]) -
 
 
 @pytest.mark.parametrize("data", [b"", b"words", b"PAR1" * 5])
-def test_a_file_that_is_no_parquet(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_parquet(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"a\.parquet: expected a Parquet file"):
         open_input(str(path))
 
 
-def test_a_broken_row_group_costs_that_group(tmp_path: Path) -> None:
+def test_a_broken_row_group_is_rejected_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"url": URLS, "html": HTML}), path, row_group_size=4, compression="gzip")
     column = pq.ParquetFile(path).metadata.row_group(1).column(1)

@@ -1,4 +1,4 @@
-"""JSON lines and msgpack, from files and standard input."""
+"""Tests of JSON lines and msgpack, from files and from standard input."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ MSGPACK = b"".join(map(write_page, PAGES))
 
 
 def urls(items: list[Item]) -> list[str | None]:
-    """None where an item was rejected."""
+    """Return the urls, with None for rejected items."""
     return [item.page.url if item.page else None for item in items]
 
 
@@ -52,13 +52,13 @@ def test_pages_come_with_their_numbers(tmp_path: Path, name: str, data: bytes, f
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("data", [JSONL, MSGPACK])
-def test_standard_input_is_told_by_its_first_byte(data: bytes, packed: bool) -> None:
+def test_the_format_of_standard_input_is_detected_by_its_first_byte(data: bytes, packed: bool) -> None:
     source = open_input("-", stdin=io.BytesIO(gzip.compress(data) if packed else data))
     assert source.bytes_total is None
     assert urls(list(source.items())) == ALL
 
 
-def test_neither_json_nor_msgpack_on_standard_input_is_said() -> None:
+def test_an_unknown_format_on_standard_input_is_reported() -> None:
     (item,) = open_input("-", stdin=io.BytesIO(b"<html>words\n")).items()
     assert item.rejected is not None
     assert "expected a JSON object" in item.rejected
@@ -72,14 +72,14 @@ def test_an_empty_file_has_no_items(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "data", "first"), [("a.jsonl", JSONL, 1), ("a.msgpack", MSGPACK, 0)])
-def test_a_run_goes_on_after_what_it_has_taken(tmp_path: Path, name: str, data: bytes, first: int) -> None:
+def test_a_run_resumes_after_the_items_that_it_has_read(tmp_path: Path, name: str, data: bytes, first: int) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     assert urls(list(open_input(str(path)).items(after=first + 2))) == ALL[3:]
     assert list(open_input(str(path)).items(after=first + 4)) == []
 
 
-def test_a_bad_line_costs_one_line(tmp_path: Path) -> None:
+def test_a_bad_line_is_rejected_and_the_others_are_read(tmp_path: Path) -> None:
     lines = JSONL.splitlines(keepends=True)
     bad = [b"{nonsense\n", b"[1]\n", b'{"url": 7}\n', b"\xff\xfe\n", b"[" * 50_000 + b"\n"]
     path = tmp_path / "a.jsonl"
@@ -90,13 +90,13 @@ def test_a_bad_line_costs_one_line(tmp_path: Path) -> None:
     assert all("expected" in (item.rejected or "expected") for item in items)
 
 
-def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
+def test_a_last_line_without_a_line_end_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(JSONL.rstrip(b"\n"))
     assert urls(list(open_input(str(path)).items())) == ALL
 
 
-def test_a_huge_line_is_passed_over_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_line_is_skipped_without_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.inputs.json_lines.MAX_ITEM_BYTES", 1000)
     data = json_line(PAGES[0]) + b'{"url": "' + b"x" * 5000 + b'"}\n' + json_line(PAGES[1]) + b"y" * 3000
     items = list(read_json_lines("-", io.BufferedReader(io.BytesIO(data)), -1))
@@ -104,7 +104,7 @@ def test_a_huge_line_is_passed_over_unread(monkeypatch: pytest.MonkeyPatch) -> N
     assert items[1].rejected == "expected lines of at most 1000 bytes, got a longer one"
 
 
-def test_a_huge_map_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_map_ends_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.inputs.msgpack_maps.MAX_ITEM_BYTES", 2**20)
     path = tmp_path / "a.msgpack"
     path.write_bytes(write_page(PAGES[0]) + write_page(Page("u", html=b"x" * 2**21)) + MSGPACK)
@@ -117,7 +117,7 @@ def test_a_huge_map_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("name", "data"), [("a.jsonl.gz", JSONL), ("a.msgpack.gz", MSGPACK)])
 @pytest.mark.parametrize("cut", [1, 9, 30, 60])
-def test_truncated_gzip_gives_what_it_has_and_says_so(tmp_path: Path, name: str, data: bytes, cut: int) -> None:
+def test_truncated_gzip_is_read_to_its_end_and_reported(tmp_path: Path, name: str, data: bytes, cut: int) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(data)[:-cut])
     *pages, last = open_input(str(path)).items()
@@ -126,7 +126,7 @@ def test_truncated_gzip_gives_what_it_has_and_says_so(tmp_path: Path, name: str,
     assert list(open_input(str(path)).items(after=last.number)) == []
 
 
-def test_corrupt_gzip_is_said(tmp_path: Path) -> None:
+def test_corrupt_gzip_is_reported(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(JSONL))
     packed[40:60] = b"\0" * 20
     path = tmp_path / "a.jsonl.gz"
@@ -136,7 +136,7 @@ def test_corrupt_gzip_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20])
-def test_a_truncated_map_is_said(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_map_is_reported(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "a.msgpack"
     path.write_bytes(MSGPACK[:-cut])
     *pages, last = open_input(str(path)).items()
@@ -144,7 +144,7 @@ def test_a_truncated_map_is_said(tmp_path: Path, cut: int) -> None:
     assert "expected a whole msgpack map" in (last.rejected or "")
 
 
-def test_a_map_that_is_no_page_costs_one_map_and_broken_bytes_the_rest(tmp_path: Path) -> None:
+def test_an_invalid_page_is_one_rejected_map_and_broken_bytes_end_the_input(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     path.write_bytes(
         write_page(PAGES[0]) + msgpack.packb({"url": 1}) + msgpack.packb(7) + write_page(PAGES[1]) + b"\xc1"
@@ -154,7 +154,7 @@ def test_a_map_that_is_no_page_costs_one_map_and_broken_bytes_the_rest(tmp_path:
     assert "expected a msgpack map" in (items[-1].rejected or "")
 
 
-def test_text_in_a_map_that_is_not_utf8_costs_no_more_than_that_map(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_one_rejected_map(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     bad = msgpack.packb({"url": "https://b.example/x", "html": "x"}).replace(b"/x", b"/\xff")
     path.write_bytes(bad + MSGPACK)
@@ -162,7 +162,7 @@ def test_text_in_a_map_that_is_not_utf8_costs_no_more_than_that_map(tmp_path: Pa
     assert urls(items) == [None, *ALL]
 
 
-def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
+def test_names_without_a_known_extension_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(b"")
     with pytest.raises(InputError, match=r"expected a folder, - for standard input, or a name that ends in \.jsonl"):
         open_input(str(tmp_path / "a.docx"))
@@ -171,7 +171,7 @@ def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
             open_input(str(tmp_path / missing))
 
 
-def test_a_source_that_is_not_read_holds_no_file_open(tmp_path: Path) -> None:
+def test_a_source_that_is_not_read_keeps_no_file_open(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(JSONL)
     source = open_input(str(path))

@@ -1,4 +1,4 @@
-"""WARC files that the tests write record by record."""
+"""Tests of WARC files, which the tests write record by record."""
 
 import gzip
 import zlib
@@ -56,7 +56,7 @@ def test_a_response_becomes_a_page(path: Path) -> None:
     assert (item.page.fetched_at, item.page.content_type) == ("2026-01-02T03:04:05Z", "text/html; charset=koi8-r")
 
 
-def test_all_else_is_passed_over_and_counted(path: Path) -> None:
+def test_other_records_are_skipped_and_counted(path: Path) -> None:
     records = [
         record("https://a.example/0", b"software: test\r\n", kind="warcinfo"),
         record("https://a.example/1", b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", kind="request"),
@@ -86,7 +86,7 @@ def raw_deflate(data: bytes) -> bytes:
         ("br", brotli.compress(BODY)),
         ("identity", BODY),
         ("gzip, br", brotli.compress(GZIPPED)),
-        ("gzip", BODY),  # decoded by the crawler, which left the header as it was
+        ("gzip", BODY),  # decoded by the crawler, which did not change the header
     ],
 )
 @pytest.mark.parametrize("chunked", [False, True])
@@ -113,14 +113,16 @@ def test_bodies_are_decoded(path: Path, encoding: str, encoded: bytes, chunked: 
         ("zstd", BODY, "expected gzip, deflate or br, got zstd"),
     ],
 )
-def test_a_broken_body_costs_one_page(path: Path, encoding: str, encoded: bytes, said: str) -> None:
+def test_a_broken_body_is_rejected_and_the_others_are_read(
+    path: Path, encoding: str, encoded: bytes, said: str
+) -> None:
     broken = record("https://a.example/", http(encoded, f"Content-Encoding: {encoding}"))
     first, last = read(path, broken, record("https://b.example/", http()))
     assert said in (first.rejected or "")
     assert last.page is not None
 
 
-def test_something_else_than_http_and_a_missing_url_are_rejected(path: Path) -> None:
+def test_a_response_that_is_not_http_and_a_missing_url_are_rejected(path: Path) -> None:
     whole = record("https://b.example/", http())
     no_url = record("", http())
     items = read(path, record("https://a.example/", b"not http"), no_url, whole)
@@ -128,7 +130,7 @@ def test_something_else_than_http_and_a_missing_url_are_rejected(path: Path) -> 
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
-def test_a_file_that_ends_in_the_middle_says_so(path: Path, share: float) -> None:
+def test_a_truncated_file_is_reported(path: Path, share: float) -> None:
     good, second = record("https://a.example/", http()), record("https://b.example/", http())
     if path.suffix == ".gz":
         good, second = gzip.compress(good), gzip.compress(second)
@@ -138,7 +140,7 @@ def test_a_file_that_ends_in_the_middle_says_so(path: Path, share: float) -> Non
     assert "expected" in (last.rejected or "")
 
 
-def test_where_records_cannot_be_told_apart_reading_ends(path: Path) -> None:
+def test_reading_ends_where_record_boundaries_are_lost(path: Path) -> None:
     junk = b"words words words\r\n\r\n" * 20
     first, last = read(path, record("https://a.example/", http()), junk, record("https://b.example/", http()))
     assert first.page is not None
@@ -147,19 +149,19 @@ def test_where_records_cannot_be_told_apart_reading_ends(path: Path) -> None:
     assert list(open_input(str(path)).items(after=last.number)) == []
 
 
-def test_a_record_without_its_length_costs_that_record(path: Path) -> None:
+def test_a_record_without_a_length_is_rejected(path: Path) -> None:
     broken = b"WARC/1.0\r\nno header\r\n\r\n"
     items = read(path, record("https://a.example/", http()), broken, record("https://b.example/", http()))
     assert [item.page.url for item in items if item.page] == ["https://a.example/", "https://b.example/"]
 
 
-def test_a_wrong_length_is_no_page_in_silence(path: Path) -> None:
+def test_a_wrong_length_is_reported(path: Path) -> None:
     items = read(path, record("https://a.example/", http(), length=5000))
     assert [item.page for item in items] == [None]
     assert "expected a body of" in (items[0].rejected or "")
 
 
-def test_a_file_that_is_no_warc(tmp_path: Path) -> None:
+def test_a_file_that_is_not_warc(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     path.write_bytes(b"<html>" * 1000)
     (item,) = open_input(str(path)).items()
@@ -167,7 +169,7 @@ def test_a_file_that_is_no_warc(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
-def test_a_bomb_is_not_set_off(encoding: str) -> None:
+def test_a_decompression_bomb_is_rejected(encoding: str) -> None:
     data = b"\0" * 10_000_000
     packed = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress}[encoding](data)
     with pytest.raises(InvalidPage, match=f"{encoding}: expected at most 1000000 bytes, got more"):
@@ -175,7 +177,7 @@ def test_a_bomb_is_not_set_off(encoding: str) -> None:
 
 
 @given(body=st.binary(max_size=200), encoding=st.sampled_from(["gzip", "deflate", "br", "gzip,br", ",", "x"]))
-def test_whatever_the_bytes_are_nothing_but_invalid_page_is_raised(body: bytes, encoding: str) -> None:
+def test_any_bytes_raise_only_invalid_page(body: bytes, encoding: str) -> None:
     for prefix in (b"", b"\x1f\x8b\x08", b"\x78\x9c", b"5\r\n", b"ffffffff\r\n"):
         with suppress(InvalidPage):
             decoded_body(prefix + body, "chunked", encoding, 10_000)

@@ -1,4 +1,4 @@
-"""Offline passes over a few documents, and who answers questions about them; results written by hand."""
+"""Offline passes over a few documents and queries of their results; results written by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def write_results(results: Path, clusters: Sequence[dict[str, Any]], contained: 
 
 
 def document_of(offset: int, page: Page) -> Document:
-    """A page as a document of the stream."""
+    """Return a page as a document of the stream."""
     signature = SIGNATURES.of(page)
     assert signature.fingerprint is not None
     assert signature.sketches is not None
@@ -52,12 +52,12 @@ def document_of(offset: int, page: Page) -> Document:
 
 
 def run_pass(state: Path, documents: Sequence[Document]) -> Queries:
-    """A pass over these, its index, and who answers questions about it. Run again with more, it goes on."""
+    """Run a pass over these documents and return queries on its index. Later calls with more documents continue it."""
     corpus = Corpus(str(state / "corpus"))
     seen: set[bytes] = set()
     settled = []
     for each in sorted(documents, key=lambda document: document.id):
-        # As the stream does: the same words are sent without a sketch.
+        # As in the stream, documents with the same words are sent without a sketch.
         light = replace(each, sketch=np.empty(0, np.uint64)) if each.checksums.tokens in seen else each
         seen.add(each.checksums.tokens)
         settled.append(Settled(light, None))
@@ -72,8 +72,8 @@ def run_pass(state: Path, documents: Sequence[Document]) -> Queries:
 
 
 def queries_in(state: Path) -> Queries:
-    return Queries(place_in(state), SIGNATURES, THRESHOLDS)
+    return Queries(place_of(state), SIGNATURES, THRESHOLDS)
 
 
-def place_in(state: Path) -> PassFiles:
+def place_of(state: Path) -> PassFiles:
     return PassFiles.of(state / "clusters", OPTIONS)

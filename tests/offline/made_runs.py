@@ -1,4 +1,4 @@
-"""Offline passes over made documents, for the tests."""
+"""Offline passes over generated documents."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -24,7 +24,7 @@ from tests.support.documents import shingles
 
 SIGNATURE = "nd1"
 ALL_PAIRS = "shingles"
-"""The name, in the settings, of a source that the one of these tests stands for."""
+"""Name in the settings of the source that the source of the tests replaces."""
 
 
 def options(**changes: Any) -> Options:
@@ -32,7 +32,7 @@ def options(**changes: Any) -> Options:
 
 
 class AllPairs:
-    """Every pair of documents, which is the most that a source can find."""
+    """A source that returns every pair of documents."""
 
     name = ALL_PAIRS
 
@@ -61,7 +61,7 @@ def pairs_of(pairs: Iterable[tuple[int, int]], score: Callable[[int, int], float
 
 
 def like(seed: int, *parts: int, size: int = 200) -> NDArray[np.uint64]:
-    """Shingles in slots: those of two documents are the same in the slots that have the same number."""
+    """Return shingles in slots: two documents have the same shingles in slots with the same number."""
     share = size // len(parts)
     return np.concatenate([shingles(1000 * seed + 31 * slot + part, share) for slot, part in enumerate(parts)])
 
@@ -81,12 +81,12 @@ def match_of(earlier: Document, relation: Relation) -> Match:
 
 
 def settled(documents: Iterable[Document], matches: Mapping[int, Match] | None = None) -> list[Settled]:
-    """As the stream settled them: unique, but for those whose offsets have a match."""
+    """Return the documents as settled by the stream: unique, unless their offset has a match."""
     return [Settled(each, (matches or {}).get(each.id.offset)) for each in documents]
 
 
 def add_file(corpus: Corpus, some: Sequence[Settled]) -> None:
-    """The next file of a corpus."""
+    """Add the next file of a corpus."""
     first = corpus.end(0)
     file = CorpusFile(0, first, first + max(0, len(some) - 1))
     write_file(corpus, file, [read_batch(value) for value in write_documents(some, SIGNATURE)])
@@ -99,7 +99,7 @@ def gathered(directory: Path, some: Sequence[Settled]) -> ColumnStore:
 
 
 def run(directory: Path, *batches: Sequence[Settled], **changes: Any) -> Report:
-    """A pass after each batch."""
+    """Run a pass after each batch."""
     corpus = Corpus(str(directory / "corpus"))
     for batch in batches:
         add_file(corpus, batch)
@@ -108,13 +108,13 @@ def run(directory: Path, *batches: Sequence[Settled], **changes: Any) -> Report:
 
 
 def rows_in(directory: Path, name: str) -> list[dict[str, Any]]:
-    """A file of results."""
+    """Read a file of results."""
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(directory / "out" / f"{name}.parquet").to_pylist()
     return rows
 
 
 def clusters_in(directory: Path) -> dict[str, str]:
-    """document → cluster."""
+    """Return the cluster of each document."""
     return {f"{row['partition']}:{row['offset']}": row["cluster"] for row in rows_in(directory, "clusters")}
 
 
@@ -122,7 +122,7 @@ RESULTS = ("clusters", "contained", "edges", "overturned")
 
 
 def results_in(directory: Path) -> dict[str, list[dict[str, Any]]]:
-    """All results, without what depends on the runs before: revisions, and what is unique after all."""
+    """Return all results that do not depend on earlier runs: revisions and retracted duplicates are left out."""
     found = {name: rows_in(directory, name) for name in RESULTS}
     found["overturned"] = [{**row, "revision": 0} for row in found["overturned"] if row["relation"] is not None]
     return found

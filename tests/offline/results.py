@@ -10,7 +10,7 @@ from neardup.offline.results.schemas import CLUSTERS, OVERTURNED
 
 
 def clustered(offset: int, cluster: int, *, url: str | None = None, timestamp: int | None = None) -> dict[str, Any]:
-    """A row of clusters.parquet: a document in the cluster of another."""
+    """Return a row of clusters.parquet: a document in the cluster of another one."""
     return {
         "timestamp": offset if timestamp is None else timestamp,
         "partition": 0,
@@ -28,7 +28,7 @@ def clustered(offset: int, cluster: int, *, url: str | None = None, timestamp: i
 
 
 def overturned(offset: int, first: int | None, revision: int = 2) -> dict[str, Any]:
-    """A row of overturned.parquet."""
+    """Return a row of overturned.parquet."""
     return {
         "document": f"0:{offset}",
         "url": f"http://a.example/{offset}",
@@ -43,7 +43,7 @@ def overturned(offset: int, first: int | None, revision: int = 2) -> dict[str, A
 
 
 def write_results(directory: Path, clusters: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
-    """The files that a pass leaves, as far as publishing reads them."""
+    """Write the files of a pass that publishing reads."""
     directory.mkdir(exist_ok=True)
     for name, rows, schema in (("clusters", clusters, CLUSTERS), ("overturned", told, OVERTURNED)):
         pyarrow.parquet.write_table(

@@ -1,4 +1,4 @@
-"""Rows of documents as sources of pairs see them, without a corpus."""
+"""Rows of documents as input for sources of pairs, without a corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class _Rows:
 
 
 def rows_of(sketches: Sequence[NDArray[np.uint64]], fingerprints: Sequence[int] = ()) -> ColumnStore:
-    """Documents with these sketches and fingerprints, and nothing else."""
+    """Return documents that have only these sketches and fingerprints."""
     words = np.concatenate([np.empty(0, np.uint64), *sketches])
     starts = np.cumsum([0, *(each.size for each in sketches)])
     return cast(ColumnStore, _Rows(words, starts, np.array(fingerprints, np.uint64)))

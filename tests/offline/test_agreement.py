@@ -12,7 +12,7 @@ labels = st.integers(1, 12).flatmap(
 
 
 @given(labels)
-def test_agreement_is_that_of_the_definitions(both: tuple[list[int], list[int]]) -> None:
+def test_agreement_follows_the_definitions(both: tuple[list[int], list[int]]) -> None:
     found, true = both
     figures = agreement(np.array(found), np.array(true))
     assert (figures.precision, figures.recall) == naive.pairwise(found, true)
@@ -28,7 +28,7 @@ def test_a_clustering_agrees_with_itself_under_other_names(both: tuple[list[int]
     assert (figures.f1, figures.bcubed_f1) == (1.0, 1.0)
 
 
-def test_what_was_taken_apart_costs_recall_only() -> None:
+def test_a_split_cluster_lowers_only_recall() -> None:
     figures = agreement(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 5]))
     assert (figures.precision, figures.recall) == (1.0, 2 / 6)
     assert (figures.bcubed_precision, figures.bcubed_recall) == (1.0, 0.5)

@@ -23,7 +23,7 @@ class Clock:
 
 
 def record(offset: int, signature_version: str = SIGNATURES, count: int = 1) -> PlainRecord:
-    """A message with one document, which has the same number, or some more."""
+    """Return a message with one document whose number is the offset, or with `count` documents."""
     settled = [Settled(document(offset * 100 + number, offset), None) for number in range(count)]
     (value,) = write_documents(settled, signature_version)
     return PlainRecord("t.documents", 2, offset, 0, None, value, ())
@@ -39,14 +39,14 @@ def opened(corpus: Corpus, tmp_path: Path, clock: Clock | None = None) -> tuple[
     return stage, stage.open(tmp_path / "state")
 
 
-def test_records_that_are_gone_are_no_reason_to_delete_the_corpus(corpus: Corpus, tmp_path: Path) -> None:
+def test_missing_records_are_no_reason_to_delete_the_corpus(corpus: Corpus, tmp_path: Path) -> None:
     stage, _ = opened(corpus, tmp_path)
     advice = stage.after_gap(tmp_path / "state", "t.recluster")
     assert "NEARDUP_CORPUS" in advice
     assert "delete" not in advice
 
 
-def test_documents_wait_until_they_have_waited_long_enough(corpus: Corpus, tmp_path: Path) -> None:
+def test_documents_are_buffered_until_the_interval_ends(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, start = opened(corpus, tmp_path, clock)
     assert start == 0
@@ -59,13 +59,13 @@ def test_documents_wait_until_they_have_waited_long_enough(corpus: Corpus, tmp_p
     assert corpus.files() == [CorpusFile(2, 0, 2)]
 
 
-def test_a_restart_goes_on_after_what_the_corpus_covers(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_restart_resumes_after_the_records_in_the_corpus(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, _ = opened(corpus, tmp_path, clock)
     stage.process([record(0), record(1)])
     clock.now += 60
     stage.checkpoint()
-    stage.process([record(2)])  # and then it crashes
+    stage.process([record(2)])  # followed by a crash
     again, start = opened(corpus, tmp_path, clock)
     assert start == 2
     again.process([record(2), record(3)])
@@ -75,7 +75,7 @@ def test_a_restart_goes_on_after_what_the_corpus_covers(corpus: Corpus, tmp_path
     assert len(gather(corpus, tmp_path / "gathered")) == 4
 
 
-def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path: Path) -> None:
+def test_forgotten_documents_are_stored_in_separate_files(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, _ = opened(corpus, tmp_path, clock)
     (one,) = write_forgotten(array("q", [5, 0, 1, 6, 0, 2]))
@@ -86,7 +86,7 @@ def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path
     assert stage.checkpoint() == 4
     assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 3, 3)]
     assert corpus.forgotten().documents.tolist() == [[5, 0, 1], [6, 0, 2], [7, 1, 1]]
-    # The last thing that was said is an order: a restart goes on after it, and what was not published is read again.
+    # The last record is an order. A restart resumes after it and reads the unpublished documents again.
     orders = [PlainRecord("t.documents", 2, 4, 0, None, one, ())]
     stage.process(orders)
     again, start = opened(corpus, tmp_path, clock)
@@ -97,21 +97,21 @@ def test_what_was_forgotten_is_kept_in_files_of_its_own(corpus: Corpus, tmp_path
     assert opened(corpus, tmp_path, clock)[1] == 5
 
 
-def test_large_files_are_prepared_at_once_and_published_with_the_checkpoint(
+def test_large_files_are_prepared_immediately_and_published_with_the_checkpoint(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "FILE_BYTES", 10_000)
     stage, _ = opened(corpus, tmp_path)
     stage.process([record(0, count=20), record(1, count=20), record(2)])
     assert corpus.files() == []
-    # The last one waits: it is what a restart reads again.
+    # The last file stays open: a restart reads its records again.
     assert stage.checkpoint() == 2
     assert corpus.files() == [CorpusFile(2, 0, 0), CorpusFile(2, 1, 1)]
     _, start = opened(corpus, tmp_path)
     assert start == 2
 
 
-def test_what_was_prepared_and_not_published_is_no_longer_there_after_a_restart(
+def test_prepared_files_that_were_not_published_are_removed_after_a_restart(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "FILE_BYTES", 1)
@@ -122,7 +122,7 @@ def test_what_was_prepared_and_not_published_is_no_longer_there_after_a_restart(
     assert list((tmp_path / "corpus").iterdir()) == []
 
 
-def test_messages_that_cannot_be_used_are_rejected_and_the_rest_goes_on(corpus: Corpus, tmp_path: Path) -> None:
+def test_unusable_messages_are_rejected_and_the_others_are_processed(corpus: Corpus, tmp_path: Path) -> None:
     clock = Clock()
     stage, _ = opened(corpus, tmp_path, clock)
     poison = PlainRecord("t.documents", 2, 1, 0, None, b"no message", ())
@@ -135,15 +135,15 @@ def test_messages_that_cannot_be_used_are_rejected_and_the_rest_goes_on(corpus: 
     assert len(gather(corpus, tmp_path / "gathered")) == 2
 
 
-def test_with_nothing_but_rejected_messages_the_offset_goes_on(corpus: Corpus, tmp_path: Path) -> None:
+def test_the_offset_advances_past_rejected_messages(corpus: Corpus, tmp_path: Path) -> None:
     stage, _ = opened(corpus, tmp_path)
     stage.process([PlainRecord("t.documents", 2, 0, 0, None, b"no message", ())])
     assert stage.checkpoint() == 1
     assert corpus.files() == []
 
 
-def test_a_worker_that_was_replaced_meanwhile_publishes_nothing(tmp_path: Path) -> None:
-    """Its successor removes what it prepared, and reads those documents itself."""
+def test_a_replaced_worker_publishes_nothing(tmp_path: Path) -> None:
+    """Its successor removes the prepared file and reads the same documents itself."""
     corpus = Corpus(str(tmp_path))
     file = CorpusFile(0, 0, 0)
     corpus.prepare(file, batches([document(0, 1)]))

@@ -33,7 +33,7 @@ MATCH = Match(
 )
 
 
-def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_document_is_read_back_unchanged(tmp_path: Path) -> None:
     some = [document(0, 1, fingerprint=2**64 - 1, url="http://ü.example/"), document(1, 2, note="cut: bytes")]
     documents = gather(corpus_of(tmp_path / "corpus", [some[0], Settled(some[1], MATCH)]), tmp_path / "gathered")
     assert len(documents) == 2
@@ -56,7 +56,7 @@ def test_other_readers_of_parquet_see_plain_columns(tmp_path: Path) -> None:
     assert table.column("url").to_pylist() == ["http://0.example/0"]
     assert table.column("fingerprint").to_pylist() == [-(2**63)]
     assert table.column("relation").to_pylist() == [None]
-    # Spark reads no unsigned 64-bit numbers.
+    # Spark cannot read unsigned 64-bit integers.
     assert not [field for field in table.schema if pyarrow.types.is_unsigned_integer(field.type)]
     assert corpus.signature_version(file) == SIGNATURES
 
@@ -68,7 +68,7 @@ def test_a_file_written_again_replaces_the_first(tmp_path: Path) -> None:
     assert corpus.files() == [CorpusFile(0, 0, 1)]
 
 
-def test_what_is_prepared_is_no_part_of_the_corpus_until_it_is_published(tmp_path: Path) -> None:
+def test_a_prepared_file_is_not_part_of_the_corpus_until_it_is_published(tmp_path: Path) -> None:
     corpus, file = Corpus(str(tmp_path)), CorpusFile(3, 10, 19)
     corpus.prepare(file, batches([document(0, 1)]))
     assert corpus.files() == []
@@ -83,14 +83,14 @@ def test_what_is_prepared_is_no_part_of_the_corpus_until_it_is_published(tmp_pat
     assert [path.name for path in tmp_path.glob(".*")] == ["." + CorpusFile(4, 20, 29).name + ".new"]
 
 
-def test_a_place_that_is_no_folder_works_like_one(tmp_path: Path) -> None:
+def test_an_address_that_is_not_a_folder_works_like_one(tmp_path: Path) -> None:
     corpus = Corpus("memory://somewhere/corpus")
     assert corpus.files() == []
     add(corpus, [document(0, 1)])
     assert len(gather(corpus, tmp_path)) == 1
 
 
-def test_files_that_are_not_of_a_corpus_are_told_apart(tmp_path: Path) -> None:
+def test_files_that_are_not_part_of_a_corpus_are_refused(tmp_path: Path) -> None:
     corpus, file = Corpus(str(tmp_path)), CorpusFile(0, 0, 0)
     (tmp_path / "notes.txt").write_text("not ours")
     assert corpus.files() == []
@@ -102,11 +102,11 @@ def test_files_that_are_not_of_a_corpus_are_told_apart(tmp_path: Path) -> None:
         corpus.signature_version(file)
 
 
-def test_rows_keep_their_numbers_when_more_is_gathered(tmp_path: Path) -> None:
+def test_rows_keep_their_numbers_when_more_documents_are_gathered(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", [document(5, 5), document(6, 6)])
     first = gather(corpus, tmp_path / "gathered")
     before = [first.document(row) for row in range(len(first))]
-    # Earlier in the order of all pages, later in the corpus.
+    # The document is earlier in the order of all pages, and later in the corpus.
     add(corpus, [document(1, 1), document(9, 9)], first=2)
     documents = gather(corpus, tmp_path / "gathered")
     assert [documents.document(row) for row in range(2)] == before
@@ -115,14 +115,14 @@ def test_rows_keep_their_numbers_when_more_is_gathered(tmp_path: Path) -> None:
     assert documents.sketch(3).tolist() == document(9, 9).sketch.tolist()
 
 
-def test_a_document_that_the_stream_said_twice_is_gathered_once(tmp_path: Path) -> None:
+def test_a_document_that_the_stream_sent_twice_is_gathered_once(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", [document(0, 1), document(1, 2), document(0, 1)])
     add(corpus, [document(1, 2), document(2, 3)], first=7)
     documents = gather(corpus, tmp_path / "gathered")
     assert [documents.document(row).offset for row in range(len(documents))] == [0, 1, 2]
 
 
-def test_gathering_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+def test_interrupted_gathering_is_repeated(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", [document(0, 1)])
     gather(corpus, tmp_path / "gathered")
     for path in (tmp_path / "gathered").iterdir():
@@ -142,7 +142,7 @@ def test_signatures_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
         gather(corpus, tmp_path / "gathered")
 
 
-def test_a_torn_directory_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_directory_is_a_clear_error(tmp_path: Path) -> None:
     gather(corpus_of(tmp_path / "corpus", [document(0, 1)]), tmp_path / "gathered")
     (tmp_path / "gathered" / "fingerprint").write_bytes(b"1234567")
     with pytest.raises(CorruptState, match=r"expected 8 bytes; delete .* to gather it anew"):
@@ -152,7 +152,7 @@ def test_a_torn_directory_is_an_error_that_says_what_to_do(tmp_path: Path) -> No
         ColumnStore(tmp_path / "gathered")
 
 
-def test_an_empty_corpus_is_no_documents(tmp_path: Path) -> None:
+def test_an_empty_corpus_has_no_documents(tmp_path: Path) -> None:
     documents = gather(Corpus(str(tmp_path / "corpus")), tmp_path / "gathered")
     assert len(documents) == 0
     assert documents.words.dtype == np.uint64

@@ -1,4 +1,4 @@
-"""Copies and edges: what is compared, and what holds."""
+"""Tests of copies and edges: the pairs to compare, and the pairs that meet the thresholds."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from tests.offline.made_runs import gathered, match_of, options, pairs_of, settl
 from tests.support.documents import document, shingles
 
 
-def test_the_first_with_a_sketch_is_kept_of_copies_on_any_level(tmp_path: Path) -> None:
+def test_the_first_copy_with_a_sketch_is_kept_on_any_level(tmp_path: Path) -> None:
     some = [
         document(9, 1),  # the same shingles as 0:4
         document(4, 1, tokens="t"),
         document(3, 2, tokens="t"),  # without sketch
         document(5, 3, content="c"),
-        document(6, 4, content="c"),  # the same bytes, read otherwise
+        document(6, 4, content="c"),  # the same bytes, decoded differently
         document(7, 5),
     ]
     documents = gathered(tmp_path, settled(some, {3: match_of(some[1], Relation.SAME_TEXT)}))
@@ -51,7 +51,9 @@ THRESHOLDS = Thresholds(0.6, 0.85)
 
 
 @pytest.mark.parametrize("piece", [1, 3, 1 << 18])
-def test_edges_are_the_pairs_that_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_edges_are_the_pairs_that_meet_the_thresholds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
     monkeypatch.setattr(edges, "PIECE", piece)
     documents = gathered(tmp_path, settled([document(n, window(*each)) for n, each in enumerate(WINDOWS)]))
     every = [(a, b) for a in range(len(WINDOWS)) for b in range(a + 1, len(WINDOWS))]
@@ -88,7 +90,7 @@ def test_spots_below_the_threshold_make_no_edge(tmp_path: Path) -> None:
     assert found.a.size == 0
 
 
-def test_no_pairs_make_no_edges(tmp_path: Path) -> None:
+def test_without_pairs_there_are_no_edges(tmp_path: Path) -> None:
     documents = gathered(tmp_path, settled([document(0, 0)]))
     found, contained = find_edges(documents, [("shingles", pairs_of([]))], options())
     assert (found.a.size, contained.inner.size) == (0, 0)

@@ -1,4 +1,4 @@
-"""What was forgotten is in no results after the next pass, and what it left is."""
+"""Tests of forgotten pages: the next pass removes them from all results, and the remaining results are correct."""
 
 import shutil
 from pathlib import Path
@@ -29,8 +29,8 @@ def forget(corpus: Corpus, *documents: DocumentId) -> None:
     corpus.publish(file)
 
 
-def said(results: Path) -> dict[str, bool]:
-    """url -> whether it has a cluster, as the topic is told."""
+def published(results: Path) -> dict[str, bool]:
+    """Publish the results. Return for each url of the clusters topic if it has a cluster."""
     find_unpublished(results)
     outputs = [each for some in unpublished(results, Topics.under("t"), "nd1", "json") for each in some]
     set_published(results)
@@ -46,11 +46,15 @@ def test_a_forgotten_url_is_in_no_results_and_its_copies_keep_their_cluster(tmp_
     corpus, results = str(tmp_path / "corpus"), tmp_path / RESULTS
     options = Options.of(SETTINGS)
     with Deduplicator(tmp_path, SETTINGS) as known:
-        # The copy has no sketch: it is with the page that will be forgotten.
+        # The copy has no sketch: only the page that will be forgotten has it.
         known.add_all([page("https://a.example/"), page("https://b.example/"), near])
         known.save()
         assert run_pass(corpus, results, options).documents == 3
-        assert said(results) == {"https://a.example/": True, "https://b.example/": True, "https://c.example/": True}
+        assert published(results) == {
+            "https://a.example/": True,
+            "https://b.example/": True,
+            "https://c.example/": True,
+        }
         known.forget("https://a.example/")
         known.save()
         report = run_pass(corpus, results, options)
@@ -58,24 +62,24 @@ def test_a_forgotten_url_is_in_no_results_and_its_copies_keep_their_cluster(tmp_
         found = Queries.of(results, SETTINGS)
         assert found.lookup("https://a.example/") is None
         assert [each.url for each in found.similar(near).documents] == ["https://c.example/", "https://b.example/"]
-        assert said(results)["https://a.example/"] is False
-        assert said(results) == {}
-        # To forget is no order to pass over what comes later.
+        assert published(results)["https://a.example/"] is False
+        assert published(results) == {}
+        # An order to forget does not apply to later pages.
         known.add(page("https://a.example/"))
         known.save()
         assert run_pass(corpus, results, options).documents == 3
-        assert said(results)["https://a.example/"] is True
+        assert published(results)["https://a.example/"] is True
         known.expire(before=2**50)
         known.save()
         assert run_pass(corpus, results, options).documents == 0
-        assert set(said(results).values()) == {False}
+        assert set(published(results).values()) == {False}
         known.add(page("https://d.example/"))
         known.save()
         assert run_pass(corpus, results, options).documents == 1
 
 
 def chained(corpus: Corpus) -> None:
-    """Each page is near the next; the second has a copy without a sketch."""
+    """Add pages of which each is near the next one. The second page has a copy without a sketch."""
     stream = shingles(1, 300)
     first, second, third = (document(step, stream[10 * step : 10 * step + 200]) for step in range(3))
     copy = document(9, stream[10:210], tokens="copied")
@@ -84,7 +88,7 @@ def chained(corpus: Corpus) -> None:
     add_file(corpus, settled([second, third, document(4, 4)]))
 
 
-def test_it_makes_no_difference_when_it_was_forgotten(tmp_path: Path) -> None:
+def test_results_do_not_depend_on_the_time_of_forgetting(tmp_path: Path) -> None:
     gone = DocumentId(1, 0, 1), DocumentId(4, 0, 4)
     early, late = tmp_path / "early", tmp_path / "late"
     for directory in (early, late):
@@ -101,7 +105,7 @@ def test_it_makes_no_difference_when_it_was_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("removed", range(2))
-def test_a_pass_that_is_cut_off_while_it_drops_what_it_knows(
+def test_a_pass_that_was_interrupted_while_it_removed_its_results_recovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int
 ) -> None:
     address, corpus, out = str(tmp_path / "corpus"), Corpus(str(tmp_path / "corpus")), tmp_path / "out"
@@ -111,8 +115,8 @@ def test_a_pass_that_is_cut_off_while_it_drops_what_it_knows(
     forget(corpus, DocumentId(1, 0, 1))
     remove, done = shutil.rmtree, 0
 
-    def cut_off(path: Path) -> None:
-        """In the middle of the folder after those that are to be removed."""
+    def interrupted_removal(path: Path) -> None:
+        """Interrupt the removal after `removed` folders, in the middle of the next one."""
         nonlocal done
         if done == removed:
             next(each for each in path.rglob("*") if each.is_file() and each.suffix != ".json").unlink()
@@ -121,14 +125,14 @@ def test_a_pass_that_is_cut_off_while_it_drops_what_it_knows(
         remove(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.offline.passes.recluster.shutil.rmtree", cut_off)
+        patch.setattr("neardup.offline.passes.recluster.shutil.rmtree", interrupted_removal)
         with pytest.raises(KeyboardInterrupt):
             run_pass(address, out, OPTIONS)
     assert run_pass(address, out, OPTIONS).documents == 5
     assert "http://0.example/1" not in [row["url"] for row in rows_in(tmp_path, "clusters")]
 
 
-def test_a_replay_forgets_nothing(tmp_path: Path) -> None:
+def test_replay_includes_forgotten_pages(tmp_path: Path) -> None:
     corpus = Corpus(str(tmp_path / "corpus"))
     chained(corpus)
     forget(corpus, DocumentId(1, 0, 1))

@@ -1,4 +1,4 @@
-"""The index of an offline pass: against a dictionary, with hostile urls, and while it is replaced."""
+"""Tests of the index of an offline pass: against a dictionary, with hostile urls, and during its replacement."""
 
 import sqlite3
 import threading
@@ -72,7 +72,7 @@ def results(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 
 @given(results())
 @settings(deadline=None, max_examples=60)
-def test_the_index_says_what_a_dictionary_says(
+def test_the_index_equals_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], list[dict[str, Any]]]
 ) -> None:
     rows, contained = made
@@ -112,19 +112,19 @@ def test_the_index_says_what_a_dictionary_says(
 
 
 @pytest.mark.parametrize("url", HOSTILE, ids=lambda url: ascii(url)[:30])
-def test_a_hostile_url_is_a_url_like_any_other(tmp_path: Path, url: str) -> None:
+def test_a_hostile_url_is_handled_like_any_other(tmp_path: Path, url: str) -> None:
     with indexed(tmp_path, [row(0, url), row(1, "http://b.example/", "0:0"), row(2, "http://c.example/")]) as index:
         assert [entry.url for entry in index.documents_of(url)] == [url]
         assert [entry.url for entry in index.urls_in("0:0", 10)] == ["http://b.example/", url]
         assert index.documents_of(url + "'") == []
 
 
-def test_a_document_that_is_named_and_missing_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_missing_document_is_a_clear_error(tmp_path: Path) -> None:
     with indexed(tmp_path, []) as index, pytest.raises(CorruptState, match="expected the document 0:7"):
         index.url_of("0:7")
 
 
-def test_what_is_no_text_is_an_unknown_url(tmp_path: Path) -> None:
+def test_a_url_that_is_not_text_is_unknown(tmp_path: Path) -> None:
     with indexed(tmp_path, [row(0, "http://a.example/")]) as index:
         assert index.documents_of("http://a.example/\udcff") == []
 
@@ -135,7 +135,7 @@ def test_a_limit_keeps_the_newest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "moment"),
+    ("fetched_at", "moment"),
     [
         ("1970-01-01T00:00:01Z", 1000),
         ("1970-01-01T00:00:01", 1000),
@@ -147,11 +147,11 @@ def test_a_limit_keeps_the_newest(tmp_path: Path) -> None:
         ("0001-01-01T00:00:00+14:00", -62_135_647_200_000),
     ],
 )
-def test_a_document_was_fetched_when_the_crawler_says_so_if_it_says_a_time(said: str | None, moment: int) -> None:
-    assert fetch_time(said, 7) == moment
+def test_the_fetch_time_is_that_of_the_crawler_if_it_is_valid(fetched_at: str | None, moment: int) -> None:
+    assert fetch_time(fetched_at, 7) == moment
 
 
-def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) -> None:
+def test_rows_of_gathered_documents_and_of_kept_copies(tmp_path: Path) -> None:
     first = document(0, 1)
     copy = document(1, 1, tokens="tokens 0:0")
     other = document(2, 2)
@@ -165,14 +165,14 @@ def test_rows_of_gathered_documents_and_of_those_kept_of_copies(tmp_path: Path) 
     assert [documents.document(entry.kept_row) for entry in known] == [first.id, first.id, other.id]
 
 
-def test_no_results_is_a_clear_error(tmp_path: Path) -> None:
+def test_missing_results_are_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(NotClustered, match="run `neardup recluster`"):
         build_index(tmp_path)
     with pytest.raises(NotClustered, match="run `neardup recluster`"):
         IndexReader(tmp_path / FILE)
 
 
-def test_results_that_are_no_parquet_are_a_clear_error_and_leave_the_old_index(tmp_path: Path) -> None:
+def test_invalid_results_are_a_clear_error_and_leave_the_old_index(tmp_path: Path) -> None:
     with indexed(tmp_path, [row(0, "http://a.example/")]):
         (tmp_path / "contained.parquet").write_bytes(b"torn")
     with pytest.raises(CorruptState, match="expected results"):
@@ -216,13 +216,13 @@ def test_an_index_of_another_version_is_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b"SQLite format 3\0 and then nothing", b"x" * 9000])
-def test_a_torn_index_is_a_clear_error(tmp_path: Path, torn: bytes) -> None:
+def test_a_damaged_index_is_a_clear_error(tmp_path: Path, torn: bytes) -> None:
     (tmp_path / FILE).write_bytes(torn)
     with pytest.raises((CorruptState, WrongState), match="run `neardup recluster`"):
         IndexReader(tmp_path / FILE)
 
 
-def test_an_entry_that_was_altered_is_a_clear_error(tmp_path: Path) -> None:
+def test_an_altered_entry_is_a_clear_error(tmp_path: Path) -> None:
     indexed(tmp_path, [row(0, "http://a.example/"), row(1, "http://b.example/", "0:0")]).__exit__()
     database = sqlite3.connect(tmp_path / FILE)
     database.execute("UPDATE documents SET cluster_size = 7 WHERE offset = 1")
@@ -235,7 +235,7 @@ def test_an_entry_that_was_altered_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_readers_never_see_a_part_of_an_index_while_it_is_replaced(tmp_path: Path) -> None:
-    """Generation n has n documents of one url: each reader must see a whole one, and none older than before."""
+    """Generation n has n documents with one url. A reader must see a complete generation, and never an older one."""
     url = "http://a.example/"
 
     def generation(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Questions to an offline pass: who else has a page, what is like a text, where a page went, how pages change."""
+"""Tests of queries on an offline pass: pages with the same text, similar pages, moved pages, and changes of pages."""
 
 import random
 import shutil
@@ -20,7 +20,7 @@ from neardup.signatures.packed_sketch import compare, pack_sketch
 from neardup.signatures.shingles import containment, resemblance, shingles_of
 from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup.types import Document, Page
-from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_in, queries_in, run_pass
+from tests.offline.by_hand import SIGNATURES, THRESHOLDS, document_of, place_of, queries_in, run_pass
 from tests.offline.test_index_writer import HOSTILE
 from tests.support.documents import text_of
 
@@ -38,7 +38,7 @@ def documents(*pages: Page) -> list[Document]:
 
 
 def edited(words: list[str], count: int, seed: int = 0) -> list[str]:
-    """With so many words replaced, at random places."""
+    """Return the words with `count` of them replaced at random places."""
     words = list(words)
     for place in random.Random(seed).sample(range(len(words)), count):
         words[place] = f"edited{place}"
@@ -87,7 +87,7 @@ def test_a_url_of_several_clusters_has_them_all(known: Queries) -> None:
     assert [each.name for each in found.clusters] == ["0:7", "0:3"]
 
 
-def test_containment_is_told_on_both_sides_and_of_copies_too(known: Queries) -> None:
+def test_containment_is_reported_on_both_sides_and_for_copies(known: Queries) -> None:
     part = known.lookup("http://d.example/excerpt")
     assert part is not None
     assert [(each.url, each.document) for each in part.contained_in] == [
@@ -142,32 +142,32 @@ def test_plain_text_is_compared_with_pages(known: Queries) -> None:
     assert found.relation == "same-text"
 
 
-def test_what_is_like_nothing_finds_nothing(known: Queries) -> None:
+def test_an_unrelated_text_finds_nothing(known: Queries) -> None:
     assert known.similar(page("-", text_of(99, 400))).documents == []
 
 
 @pytest.mark.parametrize(("content", "why"), [(b"", "empty"), (b"too short", "too short"), (b"%PDF-1.7", "not text")])
-def test_what_cannot_be_compared_says_why(known: Queries, content: bytes, why: str) -> None:
+def test_a_page_that_cannot_be_compared_has_a_reason(known: Queries, content: bytes, why: str) -> None:
     found = known.similar(Page("-", html=content))
     assert (found.skipped, found.documents) == (why, [])
 
 
 def test_other_settings_of_signatures_are_a_clear_error(tmp_path: Path) -> None:
     run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
-    other = Queries(place_in(tmp_path), Signatures(SignatureOptions(w=5)), THRESHOLDS)
+    other = Queries(place_of(tmp_path), Signatures(SignatureOptions(w=5)), THRESHOLDS)
     with pytest.raises(WrongState, match=r"expected settings that make signatures .*shingles-3.*, got .*shingles-5"):
         other.similar(page("-", ARTICLE))
 
 
-def test_containment_in_a_long_text_is_better_than_from_two_samples(tmp_path: Path) -> None:
-    """Of a page of 150 words in a text of 20,000, two samples have about one shingle in 128 in common."""
+def test_containment_in_a_long_text_is_more_exact_than_from_two_samples(tmp_path: Path) -> None:
+    """Two samples of a page of 150 words and a text of 20,000 words share about one shingle in 128."""
     part = text_of(5, 150)
     long = text_of(6, 10_000) + part + text_of(7, 10_000)
-    asked = page("-", long)
+    query = page("-", long)
     known = run_pass(tmp_path, documents(page("http://a.example/part", part)))
-    (found,) = known.similar(asked).documents
+    (found,) = known.similar(query).documents
     assert (found.relation, found.document_in_text) == ("contains", 1.0)
-    sketches = SIGNATURES.of(asked).sketches
+    sketches = SIGNATURES.of(query).sketches
     assert sketches is not None
     assert compare(document_of(0, page("-", part)).sketch, pack_sketch(sketches)).a_in_b is None
 
@@ -182,18 +182,18 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Queries:
 
 @given(st.integers(0, 60), st.integers(60, 100), st.integers(0, 1000))
 @settings(deadline=None, max_examples=50)
-def test_nothing_is_estimated_of_a_short_page(short: Queries, start: int, end: int, seed: int) -> None:
-    """A page of up to 100 shingles is its own sample."""
-    asked = page("-", text_of(8, 100)[start:end] + text_of(seed, 50))
-    a, b = (shingles_of(SIGNATURES.text_and_tokens(each)[1], 3).copy() for each in (asked, SHORT))
-    for found in short.similar(asked).documents:
+def test_figures_of_a_short_page_are_exact(short: Queries, start: int, end: int, seed: int) -> None:
+    """The sample of a page of up to 100 shingles contains all of them."""
+    query = page("-", text_of(8, 100)[start:end] + text_of(seed, 50))
+    a, b = (shingles_of(SIGNATURES.text_and_tokens(each)[1], 3).copy() for each in (query, SHORT))
+    for found in short.similar(query).documents:
         assert found.resemblance == pytest.approx(resemblance(a, b), abs=1e-4)
         assert found.text_in_document == pytest.approx(containment(a, b), abs=1e-4)
         assert found.document_in_text == pytest.approx(containment(b, a), abs=1e-4)
 
 
-def test_among_many_that_share_something_the_most_alike_are_found(tmp_path: Path) -> None:
-    """300 pages share a third with the text, one is an edit of it."""
+def test_the_most_similar_of_many_related_pages_are_found(tmp_path: Path) -> None:
+    """300 pages share a third with the text, and one page is an edit of it."""
     head = text_of(20, 150)
     text = head + text_of(21, 300)
     pages = [page(f"http://a.example/{n}", head + text_of(100 + n, 300)) for n in range(300)]
@@ -202,15 +202,15 @@ def test_among_many_that_share_something_the_most_alike_are_found(tmp_path: Path
     assert [each.url for each in known.similar(page("-", text), limit=1).documents] == ["http://b.example/"]
 
 
-def test_in_a_crawl_estimates_are_near_the_truth_and_nothing_like_a_page_is_missed(tmp_path: Path) -> None:
-    """Against the whole shingle sets of all pairs: five standard deviations of 128 MIPs values, or of 50 shingles."""
+def test_estimates_in_a_crawl_are_near_the_truth_and_no_similar_page_is_missed(tmp_path: Path) -> None:
+    """Compare with full shingle sets, within five standard deviations of 128 MIPs values or 50 shingles."""
     pages = [each.page for each in sample_crawl(150, seed=3, mean_bytes=8000)]
     pages = [each for each in pages if SIGNATURES.of(each).sketches is not None]
     known = run_pass(tmp_path, documents(*pages))
     exact = [shingles_of(SIGNATURES.text_and_tokens(each)[1], 3).copy() for each in pages]
-    for number, asked in enumerate(pages[::4]):
+    for number, query in enumerate(pages[::4]):
         mine = exact[4 * number]
-        found = {int(each.document[2:]): each for each in known.similar(asked, limit=100).documents}
+        found = {int(each.document[2:]): each for each in known.similar(query, limit=100).documents}
         for other, theirs in enumerate(exact):
             if other in found:
                 assert found[other].resemblance == pytest.approx(resemblance(mine, theirs), abs=0.23)
@@ -220,31 +220,31 @@ def test_in_a_crawl_estimates_are_near_the_truth_and_nothing_like_a_page_is_miss
         assert {kept[each.checksums.shingles].id.offset for each in documents(*(pages[o] for o in like))} <= set(found)
 
 
-def test_without_the_shingles_of_the_documents_the_error_says_what_to_do(tmp_path: Path) -> None:
-    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
+def test_without_shingles_of_the_documents_there_is_a_clear_error(tmp_path: Path) -> None:
+    queries = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE)))
     shutil.rmtree(source_directory(tmp_path / "clusters", "shingles"))
     with pytest.raises(NotClustered, match="shingles among its sources"):
-        asked.similar(page("-", ARTICLE))
-    assert asked.moved("http://a.example/") is not None
+        queries.similar(page("-", ARTICLE))
+    assert queries.moved("http://a.example/") is not None
 
 
-def test_a_document_that_is_no_longer_kept_of_its_copies_is_not_told(tmp_path: Path) -> None:
-    """Of two copies the earlier is told, though the later came first and its postings stay."""
+def test_a_document_replaced_by_an_earlier_copy_is_not_returned(tmp_path: Path) -> None:
+    """The earlier of two copies is returned, although the later one was added first and its postings remain."""
     late, early = documents(page("http://late.example/", ARTICLE), page("http://early.example/", ARTICLE))
     run_pass(tmp_path, [late])
     early = replace(early, id=early.id._replace(timestamp=1))
-    asked = run_pass(tmp_path, [early])
-    assert [each.url for each in asked.similar(page("-", ARTICLE)).documents] == ["http://early.example/"]
+    queries = run_pass(tmp_path, [early])
+    assert [each.url for each in queries.similar(page("-", ARTICLE)).documents] == ["http://early.example/"]
 
 
-def test_postings_of_documents_that_came_since_do_no_harm(tmp_path: Path) -> None:
+def test_postings_of_newer_documents_are_ignored(tmp_path: Path) -> None:
     some = documents(page("http://a.example/", ARTICLE), page("http://b.example/", edited(ARTICLE, 5)))
-    asked = run_pass(tmp_path / "before", some[:1])
+    queries = run_pass(tmp_path / "before", some[:1])
     run_pass(tmp_path / "since", some)
-    ahead = place_in(tmp_path / "before")._replace(postings=place_in(tmp_path / "since").postings)
+    ahead = place_of(tmp_path / "before")._replace(postings=place_of(tmp_path / "since").postings)
     assert ahead.postings().rows == 2
     found = Queries(ahead, SIGNATURES, THRESHOLDS).similar(page("-", ARTICLE))
-    assert found == asked.similar(page("-", ARTICLE))
+    assert found == queries.similar(page("-", ARTICLE))
 
 
 # Lost and found
@@ -258,21 +258,21 @@ def test_a_moved_page_is_found_under_its_latest_url(known: Queries) -> None:
     assert (gone.found.document, gone.found.relation, gone.found.resemblance) == ("0:4", "identical", 1.0)
 
 
-def test_a_page_seen_last_under_its_own_url_has_not_moved(known: Queries) -> None:
+def test_a_page_last_seen_under_its_own_url_has_not_moved(known: Queries) -> None:
     here = known.moved("http://a.example/story")
     assert here is not None
     assert here.found is not None
     assert (here.moved, here.found.url, here.found.relation) == (False, "http://b.example/edited", "near")
 
 
-def test_a_page_that_is_nowhere_else_is_not_found(known: Queries) -> None:
+def test_a_page_without_copies_has_no_new_url(known: Queries) -> None:
     alone = known.moved("http://c.example/other")
     assert alone is not None
     assert (alone.document, alone.moved, alone.found) == ("0:8", False, None)
 
 
-def test_only_the_last_document_of_a_url_counts_for_where_it_went(tmp_path: Path) -> None:
-    """The url showed the article first and something else later: the copy of the article is not where it went."""
+def test_only_the_last_document_of_a_url_determines_its_new_url(tmp_path: Path) -> None:
+    """The url had the article first and another text later, so the copy of the article is not the moved page."""
     pages = (
         page("http://a.example/", ARTICLE, 1),
         page("http://a.example/", OTHER, 2),
@@ -317,7 +317,7 @@ def test_a_summary_of_all_urls_with_several_documents(known: Queries) -> None:
 # Before, between and after passes
 
 
-def test_before_the_first_pass_every_question_is_a_clear_error(tmp_path: Path) -> None:
+def test_before_the_first_pass_every_query_is_a_clear_error(tmp_path: Path) -> None:
     early = queries_in(tmp_path)
     questions = (
         lambda: early.lookup("http://a.example/"),
@@ -331,66 +331,68 @@ def test_before_the_first_pass_every_question_is_a_clear_error(tmp_path: Path) -
             question()
 
 
-def test_a_new_pass_is_noticed_by_every_question(tmp_path: Path) -> None:
+def test_every_query_uses_the_latest_pass(tmp_path: Path) -> None:
     pages = [page("http://a.example/", ARTICLE, 1)]
-    asked = run_pass(tmp_path, documents(*pages))
-    assert asked.similar(page("-", OTHER)).documents == []
-    assert asked.changes().urls == 0
+    queries = run_pass(tmp_path, documents(*pages))
+    assert queries.similar(page("-", OTHER)).documents == []
+    assert queries.changes().urls == 0
     pages += [page("http://a.example/", OTHER, 2), page("http://b.example/", OTHER, 3)]
     run_pass(tmp_path, documents(*pages))
-    found, gone = asked.lookup("http://a.example/"), asked.moved("http://a.example/")
+    found, gone = queries.lookup("http://a.example/"), queries.moved("http://a.example/")
     assert found is not None
     assert len(found.documents) == 2
     assert gone is not None
     assert gone.moved
-    assert asked.similar(page("-", OTHER)).documents[0].relation == "identical"
-    assert asked.changes().by_change["changed"] == 1
+    assert queries.similar(page("-", OTHER)).documents[0].relation == "identical"
+    assert queries.changes().by_change["changed"] == 1
 
 
-def test_while_everything_is_gathered_anew_the_error_says_so(tmp_path: Path) -> None:
-    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://a.example/", OTHER, 2)))
+def test_a_query_while_documents_are_gathered_again_is_a_clear_error(tmp_path: Path) -> None:
+    queries = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://a.example/", OTHER, 2)))
     reset_pass(tmp_path / "clusters")
-    for question in (lambda: asked.similar(page("-", ARTICLE)), asked.changes):
+    for question in (lambda: queries.similar(page("-", ARTICLE)), queries.changes):
         with pytest.raises(StateError, match="run `neardup recluster`"):
             question()
-    assert asked.lookup("http://a.example/") is not None
+    assert queries.lookup("http://a.example/") is not None
 
 
-def test_results_without_sketches_answer_what_needs_none(tmp_path: Path) -> None:
-    asked = run_pass(tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://b.example/", ARTICLE, 2)))
+def test_results_without_sketches_support_queries_that_need_none(tmp_path: Path) -> None:
+    queries = run_pass(
+        tmp_path, documents(page("http://a.example/", ARTICLE, 1), page("http://b.example/", ARTICLE, 2))
+    )
     build_index(tmp_path / "clusters")
-    gone = asked.moved("http://a.example/")
+    gone = queries.moved("http://a.example/")
     assert gone is not None
     assert gone.found is not None
     assert (gone.moved, gone.found.url, gone.found.relation) == (True, "http://b.example/", None)
-    assert asked.lookup("http://a.example/") is not None
+    assert queries.lookup("http://a.example/") is not None
 
 
-def test_rows_that_are_those_of_other_documents_are_a_clear_error(tmp_path: Path) -> None:
-    asked = run_pass(
+def test_rows_of_other_documents_are_a_clear_error(tmp_path: Path) -> None:
+    queries = run_pass(
         tmp_path / "a", documents(page("http://a.example/", ARTICLE, 1), page("http://a.example/", OTHER, 2))
     )
     others = [replace(each, id=each.id._replace(offset=each.id.offset + 5)) for each in documents(page("-", ARTICLE))]
     run_pass(tmp_path / "b", others)
-    place = place_in(tmp_path / "a")._replace(documents=lambda: open_documents(tmp_path / "b" / "clusters"))
+    place = place_of(tmp_path / "a")._replace(documents=lambda: open_documents(tmp_path / "b" / "clusters"))
     with pytest.raises(WrongState, match="expected in row"):
         Queries(place, SIGNATURES, THRESHOLDS).history("http://a.example/")
-    assert asked.history("http://a.example/") is not None
+    assert queries.history("http://a.example/") is not None
 
 
-def test_all_questions_at_once_while_passes_go_on(tmp_path: Path) -> None:
+def test_concurrent_queries_during_passes(tmp_path: Path) -> None:
     pages = [page("http://a.example/", ARTICLE, 1), page("http://b.example/", ARTICLE, 2)]
-    asked = run_pass(tmp_path, documents(*pages))
+    queries = run_pass(tmp_path, documents(*pages))
 
     def ask(number: int) -> None:
-        found, gone = asked.lookup("http://a.example/"), asked.moved("http://a.example/")
+        found, gone = queries.lookup("http://a.example/"), queries.moved("http://a.example/")
         assert found is not None
         assert gone is not None
         assert gone.found is not None
         assert found.clusters[0].size >= 2
-        assert asked.history("http://a.example/") is not None
-        assert asked.changes().urls <= 1
-        assert asked.similar(page("-", ARTICLE)).documents
+        assert queries.history("http://a.example/") is not None
+        assert queries.changes().urls <= 1
+        assert queries.similar(page("-", ARTICLE)).documents
 
     with ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(ask, number) for number in range(60)]

@@ -1,4 +1,4 @@
-"""The report of a pass: for people, for programs, and as a page that nothing from the web can get into."""
+"""Tests of the report of a pass: as text, as JSON, and as an HTML page into which no text of the web is injected."""
 
 import json
 import re
@@ -29,7 +29,7 @@ EMPTY = Report(
 
 
 class Page(HTMLParser):
-    """Tags, texts and attributes of a page, and whether every tag is closed."""
+    """Tags, texts and attributes of a page; also checks that every tag is closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Page(HTMLParser):
 
 
 def named(name: str) -> Report:
-    """With this in every place where a text from the web may stand."""
+    """Return a report with this name in every field that may contain text of the web."""
     fields = {field: getattr(REPORT, field) for field in Report.__slots__}
     changed = {
         "hosts": [Host(name, 2, 1)], "warnings": [name], "pairs": {name: 1}, "common_keys": {name: 1}, "engine": name,
@@ -68,7 +68,7 @@ def named(name: str) -> Report:
     return Report(**(fields | changed))
 
 
-def test_the_lines_for_people() -> None:
+def test_the_report_as_text() -> None:
     assert text(REPORT).splitlines() == [
         "1,000 documents (200 new): 600 clusters, the largest of 70",
         "not the first of their cluster: 100 identical, 50 same-text, 25 same-shingles, 225 near",
@@ -86,7 +86,7 @@ def test_the_lines_for_people() -> None:
     ]
 
 
-def test_the_object_for_programs_has_every_field() -> None:
+def test_the_report_as_json_has_every_field() -> None:
     body = json.loads(as_json(REPORT))
     assert list(body) == list(Report.__slots__)
     assert body["sizes"] == {"1": 500, "2": 40, "3": 50, "4": 9, "70": 1}
@@ -116,7 +116,7 @@ def test_bars_of_cluster_sizes_are_logarithmic() -> None:
     assert widths == pytest.approx([440.0, 262.9, 289.9, 0, 0, 0, 0, 49.1], abs=0.1)
 
 
-def test_the_page_needs_nothing_else_and_runs_nothing() -> None:
+def test_the_page_loads_no_resources_and_has_no_scripts() -> None:
     page = Page(html(REPORT))
     assert not {"script", "img", "link", "iframe", "object", "a", "form"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name in ("src", "href") or name.startswith("on")]
@@ -133,7 +133,7 @@ def test_a_pass_over_nothing_has_a_report() -> None:
 @pytest.mark.parametrize(
     "name", [*HOSTILE, "</text></svg><script>alert(1)</script>", '" onload="alert(1)', "<!--", "]]>"]
 )
-def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
+def test_a_hostile_name_is_only_text(name: str) -> None:
     harmless, page = Page(html(named("harmless"))), Page(html(named(name)))
     assert page.tags == harmless.tags
     assert [each for each, _ in page.attributes] == [each for each, _ in harmless.attributes]
@@ -141,7 +141,7 @@ def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
 
 
 @given(st.text())
-def test_any_name_is_text_and_nothing_else(name: str) -> None:
+def test_any_name_is_only_text(name: str) -> None:
     assert Page(html(named(name))).tags == Page(html(named("harmless"))).tags
     assert len(text(named(name)).splitlines()) == len(text(named("harmless")).splitlines())
     html(named(name)).encode()

@@ -27,22 +27,22 @@ def last_rows(rows: list[dict[str, Any]]) -> UrlRows:
 
 
 def by_url(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """The row of each url's last document."""
+    """Return the row of each url's last document."""
     places = sorted(range(len(rows)), key=lambda place: (rows[place]["timestamp"], rows[place]["offset"]))
     return {rows[place]["url"]: place for place in places}
 
 
-def said(row: dict[str, Any]) -> tuple[Any, ...]:
+def published_fields(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("offset", "cluster", "relation", "representative", "representative_url"))
 
 
 @given(ROWS, ROWS)
-def test_files_differ_in_what_their_urls_stand_for(now: list[dict[str, Any]], before: list[dict[str, Any]]) -> None:
+def test_files_differ_in_the_entries_of_their_urls(now: list[dict[str, Any]], before: list[dict[str, Any]]) -> None:
     now_at, before_at = by_url(now), by_url(before)
     new = [
         place
         for url, place in now_at.items()
-        if url not in before_at or said(before[before_at[url]]) != said(now[place])
+        if url not in before_at or published_fields(before[before_at[url]]) != published_fields(now[place])
     ]
     gone = [place for url, place in before_at.items() if url not in now_at]
     comp, other = last_rows(now), last_rows(before)
@@ -51,7 +51,7 @@ def test_files_differ_in_what_their_urls_stand_for(now: list[dict[str, Any]], be
     assert other.missing_in(comp).tolist() == sorted(gone)
 
 
-def test_two_urls_with_half_of_a_digest_in_common_are_two() -> None:
+def test_two_urls_with_half_of_a_digest_in_common_are_different() -> None:
     rows = np.arange(2)
     both = UrlRows(np.array([7, 7], np.uint64), np.array([1, 2], np.uint64), np.array([5, 6], np.uint64), rows)
     second = UrlRows(both.url[1:], both.check[1:], both.content[1:], rows[:1])

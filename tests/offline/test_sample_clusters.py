@@ -1,4 +1,4 @@
-"""The clusters of a made crawl, against those of the full shingle sets and against the truth."""
+"""Tests of the clusters of a sample crawl, against those of the full shingle sets and against the truth."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -30,7 +30,7 @@ from tests.support.corpus_files import write_file
 
 PAGES = 2000
 MARGIN = 0.15
-"""Some four standard deviations of the estimate from 128 values, at a resemblance of .65."""
+"""About four standard deviations of the estimate from 128 values, at a resemblance of .65."""
 
 
 class Crawl(NamedTuple):
@@ -42,7 +42,7 @@ class Crawl(NamedTuple):
 
 @cache
 def crawl() -> Crawl:
-    """The pages that get a fingerprint, in order; their offsets are their numbers."""
+    """Return the pages with a fingerprint, in order. Their offsets are their numbers."""
     signatures = Signatures(everything=False)
     made = Crawl([], [], [], signatures.version)
     for number, sampled in enumerate(sample_crawl(PAGES, seed=5, mean_bytes=8000)):
@@ -69,7 +69,7 @@ def crawl() -> Crawl:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
-    """A pass with the default options."""
+    """Run a pass with the default options."""
     directory = tmp_path_factory.mktemp("sample")
     corpus = Corpus(str(directory / "corpus"))
     settled = [Settled(document, None) for document in crawl().documents]
@@ -81,13 +81,13 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
 
 
 def labels(directory: Path) -> list[str]:
-    """The cluster of each document."""
+    """Return the cluster of each document."""
     found = {row["offset"]: row["cluster"] for row in rows_in(directory, "clusters")}
     return [found[document.id.offset] for document in crawl().documents]
 
 
 def exact_resemblances(rows: Sequence[int]) -> NDArray[np.float64]:
-    """Of all pairs of these documents, from their full sets of shingles."""
+    """Return the resemblance of all pairs of these documents from their full sets of shingles."""
     sets = [crawl().shingles[row] for row in rows]
     postings: dict[int, list[int]] = {}
     for place, each in enumerate(sets):
@@ -100,9 +100,12 @@ def exact_resemblances(rows: Sequence[int]) -> NDArray[np.float64]:
     return found
 
 
-def test_clusters_are_those_of_the_full_sets_where_the_estimate_cannot_matter(done: tuple[Path, Report]) -> None:
-    """It cannot where no pair that edges connect is within a margin of the threshold, and no document has to choose
-    between clusters that it resembles nearly equally."""
+def test_clusters_equal_those_of_the_full_sets_where_the_estimate_has_no_influence(done: tuple[Path, Report]) -> None:
+    """Compare the clusters where estimation errors have no influence.
+
+    In these components no pair of connected documents is within a margin of the threshold, and no document has a choice
+    between clusters with nearly equal resemblance.
+    """
     directory, _ = done
     kept = np.flatnonzero(find_copies(open_documents(directory / "out")).comparable).tolist()
     threshold = Options(signature_version="").thresholds.resemblance

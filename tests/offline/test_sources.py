@@ -1,4 +1,4 @@
-"""Every source of pairs returns what comparing all with all does, however the rows are split into calls."""
+"""Tests that every source of pairs has the results of a comparison of all pairs, in any sequence of calls."""
 
 import tracemalloc
 from collections import Counter
@@ -36,17 +36,17 @@ Found = dict[tuple[int, int], float]
 
 
 def shingle(number: int) -> int:
-    """A hash whose 40 leading bits are its own, divisible by 2^(number % 4)."""
+    """Return a hash with 40 leading bits of its own, divisible by 2^(number % 4)."""
     return naive.xxh64(bytes([number])) >> 8 << 8 | 1 << number % 4
 
 
 @st.composite
 def made_sketches(draw: st.DrawFn) -> naive.Sketch:
-    """Few different shingles and values, so that they meet."""
+    """Generate sketches with few different shingles and values, so that documents have some in common."""
     exponent = draw(st.integers(0, 2))
     numbers = draw(st.sets(st.integers(0, 40), max_size=30))
     sample = sorted(shingle(number) for number in numbers if number % 4 >= exponent)
-    # A small sample is of a small document.
+    # Only a small document has a small sample.
     exponent = exponent if len(sample) > 12 else 0
     return exponent, draw(st.lists(st.integers(0, 2), min_size=M, max_size=M)), sample
 
@@ -79,7 +79,7 @@ def assert_found(
     expected: Callable[[int, int], tuple[Found, tuple[int, int]]],
     fingerprints: Sequence[int] = (),
 ) -> None:
-    """In calls that end at the cuts and at the end, each repeated: what `expected(rows, first_new)` says."""
+    """Check the pairs of calls that end at the cuts and at the end, each repeated, against `expected`."""
     ends = [*(cut for cut in cuts if cut < len(sketches)), len(sketches)]
     with TemporaryDirectory() as directory:
         first_new = 0
@@ -143,7 +143,7 @@ def test_documents_whose_spots_resemble(
         words[0] |= np.uint64(len(bag) << 24)
         spots = np.array([spot << 8 | count for spot, count in sorted(bag.items())], np.uint64)
         sketches.append(np.concatenate([words, spots]))
-    # One occurrence after the other, each a key of its own.
+    # Each occurrence of a spot is a key of its own.
     keys = [{spot + number for spot, count in bag.items() for number in range(count)} for bag in bags]
 
     def expected(rows: int, first_new: int) -> tuple[Found, tuple[int, int]]:
@@ -171,7 +171,7 @@ FINGERPRINTS = st.lists(
 @pytest.mark.parametrize("name", ["hamming", "psm"])
 @given(fingerprints=FINGERPRINTS, k=st.integers(0, 4), common=COMMON, cuts=CUTS, data=st.data())
 @settings(max_examples=40)
-def test_documents_with_nearly_a_fingerprint(
+def test_documents_with_near_fingerprints(
     name: str, fingerprints: list[int], k: int, common: int, cuts: list[int], data: st.DataObject
 ) -> None:
     kept = kept_rows(data, len(fingerprints))
@@ -189,7 +189,7 @@ def test_documents_with_nearly_a_fingerprint(
     assert_found(name, options, sketches, kept, cuts, expected, fingerprints)
 
 
-def test_every_source_of_the_settings_can_be_made(tmp_path: Path) -> None:
+def test_every_source_in_the_settings_can_be_created(tmp_path: Path) -> None:
     for name in PAIR_SOURCES:
         assert make_source(name, tmp_path / name, OPTIONS).name == name
 
@@ -198,7 +198,7 @@ def test_every_source_of_the_settings_can_be_made(tmp_path: Path) -> None:
 
 
 def groups(count: int, size: int) -> list[NDArray[np.uint64]]:
-    """Groups of documents that share nearly all shingles."""
+    """Return groups of documents that share nearly all shingles."""
     rng = np.random.default_rng(5)
     made = []
     for _ in range(count):
@@ -216,7 +216,7 @@ def pairs_of(directory: Path, sketches: Sequence[NDArray[np.uint64]], options: O
     return found_in(pairs), ignored
 
 
-def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_small_memory_limit_does_not_change_the_results(tmp_path: Path) -> None:
     sketches = groups(20, 16)
     options = replace(OPTIONS, common=16)
     expected = pairs_of(tmp_path / "all at once", sketches, options)
@@ -243,7 +243,7 @@ def test_little_memory_is_enough_and_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bands", "hamming"])
-def test_what_is_allocated_stays_near_the_limit_however_many_pairs_there_are(name: str, tmp_path: Path) -> None:
+def test_allocated_memory_stays_near_the_limit_for_any_number_of_pairs(name: str, tmp_path: Path) -> None:
     limit, of_each = 2 << 20, 450
     rows = np.repeat(np.arange(10), of_each)
     sketches = [packed((0, [int(group)] * M, [])) for group in rows]
@@ -263,7 +263,7 @@ def test_what_is_allocated_stays_near_the_limit_however_many_pairs_there_are(nam
     assert peak < 2.5 * limit
 
 
-def test_fingerprints_that_many_rows_have_are_paired_in_little_memory(tmp_path: Path) -> None:
+def test_frequent_fingerprints_are_paired_in_little_memory(tmp_path: Path) -> None:
     near = [0, 1, 3, 2**64 - 1]
     fingerprints = [near[row % 4] for row in range(240)]
     sketches = [np.empty(0, np.uint64)] * len(fingerprints)
@@ -289,7 +289,7 @@ def test_fingerprints_that_many_rows_have_are_paired_in_little_memory(tmp_path: 
     assert not list((tmp_path / "little").iterdir())
 
 
-def test_a_spot_that_occurs_often_makes_as_many_keys_as_fit(tmp_path: Path) -> None:
+def test_the_number_of_keys_of_a_frequent_spot_is_limited(tmp_path: Path) -> None:
     sketch = packed((0, [0] * M, []))
     sketch[0] |= np.uint64(2 << 24)
     often = np.concatenate([sketch, np.array([1 << 40 | 255, 2 << 40 | 255], np.uint64)])
@@ -297,15 +297,15 @@ def test_a_spot_that_occurs_often_makes_as_many_keys_as_fit(tmp_path: Path) -> N
         options = replace(OPTIONS, memory_bytes=32 * 1024)
         source = make_source("spots", tmp_path, options)
         pairs, _ = source.pairs(rows_of([often] * 9), np.ones(9, bool), 0, lambda done, of: None)
-    # Two rows have 1020 keys: no more are sorted at once.
+    # The two rows have 1020 keys, and no more of them are sorted together.
     assert [call.args[1].size for call in sorting.call_args_list] == [2, 2, 2, 2, 1]
     assert len(found_in(pairs)) == 36
 
 
-# What is kept
+# Stored keys
 
 
-def test_the_same_call_after_a_crash_ends_the_same(tmp_path: Path) -> None:
+def test_the_same_call_after_a_crash_has_the_same_result(tmp_path: Path) -> None:
     sketches = groups(4, 10)
     first = pairs_of(tmp_path, sketches[:25], OPTIONS)
     with patch.object(Path, "replace", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
@@ -328,7 +328,7 @@ def test_rows_that_are_no_longer_kept_have_no_pairs(tmp_path: Path) -> None:
     assert all(1 not in pair for pair in found_in(pairs))
 
 
-def test_who_has_a_shingle_can_be_asked(tmp_path: Path) -> None:
+def test_rows_of_a_shingle_can_be_queried(tmp_path: Path) -> None:
     sketches = groups(3, 5)
     pairs_of(tmp_path, sketches, OPTIONS)
     source = make_source("shingles", tmp_path, OPTIONS)
@@ -339,14 +339,14 @@ def test_who_has_a_shingle_can_be_asked(tmp_path: Path) -> None:
     assert set(rows.tolist()) <= set(range(5, 10))
 
 
-def test_keys_of_other_choices_are_made_anew(tmp_path: Path) -> None:
+def test_keys_of_other_options_are_rebuilt(tmp_path: Path) -> None:
     sketches = groups(2, 4)
     one, _ = pairs_of(tmp_path, sketches, OPTIONS)
     assert Postings(tmp_path, "something else").rows == 0
     assert pairs_of(tmp_path, sketches, OPTIONS)[0] == one
 
 
-def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_unusable_files_are_refused(tmp_path: Path) -> None:
     sketches = groups(2, 4)
     pairs_of(tmp_path, sketches, OPTIONS)
     with pytest.raises(WrongState, match="expected postings of at most 3 rows, got 8; delete it"):

@@ -1,5 +1,4 @@
-"""The engine on Spark finds what the engine on one machine finds.
-
+"""Tests that the engine on Spark has the same results as the engine on one machine.
 NEARDUP_TEST_SPARK_PAGES=20000 compares them on a longer crawl.
 """
 
@@ -43,7 +42,7 @@ from tests.support.documents import document, shingles
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="needs Java 17 on the path"),
-    # py4j leaves its connections to the garbage collector.
+    # py4j closes its connections only when the garbage collector runs.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -53,7 +52,7 @@ PAGES = int(os.environ.get("NEARDUP_TEST_SPARK_PAGES", "1200"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _java_for_short_runs() -> Iterator[None]:
-    """Most of a short run is spent on compiling what soon ends: one compiler will do."""
+    """A short run spends most of its time in the JIT compilers of Java, so use only the first of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         yield
@@ -74,7 +73,7 @@ def write_corpus(root: Path, *files: Sequence[Settled], version: str) -> None:
 
 
 def crawled(pages: int, signatures: Signatures) -> list[Settled]:
-    """A sample crawl as the stream settles it when it finds the copies and nothing else."""
+    """Return a sample crawl as settled by a stream that finds only the copies."""
     found: list[Settled] = []
     first_with: dict[bytes, Document] = {}
     for number, sampled in enumerate(sample_crawl(pages)):
@@ -107,15 +106,15 @@ def results(directory: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def counts(report: Report) -> dict[str, Any]:
-    """What a report says of the documents, whichever engine it was."""
+    """Return the counts of a report that do not depend on the engine."""
     changing = ("engine", "new_documents", "phases", "seconds")
     return {name: value for name, value in asdict(report).items() if name not in changing}
 
 
-def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_path: Path) -> None:
+def test_all_sources_have_the_results_of_one_machine_on_a_sample_crawl(tmp_path: Path) -> None:
     signatures = Signatures(SignatureOptions(keep_spots=True), everything=False)
     some = crawled(PAGES, signatures)
-    # The first documents are there twice, as after a crash.
+    # The first documents are in the corpus twice, as after a crash.
     write_corpus(tmp_path / "corpus", some[: PAGES // 2], some[:99] + some[PAGES // 2 :], version=signatures.version)
     options = Options(
         signature_version=signatures.version,
@@ -137,7 +136,7 @@ def test_on_a_sample_crawl_all_sources_find_what_they_find_on_one_machine(tmp_pa
 
 def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path) -> None:
     stream = shingles(1, 900)
-    # A template that is too common to bring pages together. Two share a little more, and are near with all of it.
+    # A template is too common to generate pairs. Two pages share a little more, and are near if the template counts.
     own = [shingles(60 + number, 80) for number in range(11)]
     own += [np.concatenate([own[0][:20], shingles(80, 60)])]
     framed = [document(40 + number, np.concatenate([shingles(50, 120), each])) for number, each in enumerate(own)]
@@ -152,7 +151,7 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     )
     options = replace(options, thresholds=replace(options.thresholds, resemblance=0.4))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
-    # Forgotten: one whose copy has its sketch from it, and one alone.
+    # Forgotten documents: one from which a copy has its sketch, and one without copies.
     gone = document(31, stream[100:300], tokens="gone"), document(33, 7)
     orphan = document(32, stream[100:300], tokens="gone")
     copies[32] = match_of(gone[0], Relation.SAME_TEXT)
@@ -161,7 +160,7 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
     Corpus(str(corpus)).prepare_forgotten(orders, Forgotten(np.array([each.id for each in gone])))
     Corpus(str(corpus)).publish(orders)
     on_one_machine(corpus, local, options)
-    # What was said there is where this engine goes on: revisions are the same, too.
+    # The Spark engine continues from the overturned verdicts of the local one, so that revisions are equal, too.
     spark.mkdir()
     shutil.copy(local / "overturned.parquet", spark)
     write_corpus(corpus, settled([light, near[0]], copies), version="nd1")
@@ -178,7 +177,7 @@ def test_copies_without_sketches_common_shingles_and_a_later_run(tmp_path: Path)
 
 
 def look_alike(size: int) -> list[NDArray[np.uint64]]:
-    """Two samples of one super shingle each, which differ in bits that postings do not keep."""
+    """Return two samples of one super shingle each that differ only in bits that postings do not store."""
     many = np.sort(shingles(5, 1 << 22))
     supers = ngrams(many, size)
     order = np.argsort(supers & KEPT)
@@ -188,21 +187,22 @@ def look_alike(size: int) -> list[NDArray[np.uint64]]:
 
 
 def with_spots(each: Document, spots: dict[int, int]) -> Document:
-    """With these spots, as often as is said."""
+    """Return the document with these spots and their counts."""
     sketch = np.concatenate([each.sketch, np.array([spot << 8 | count for spot, count in sorted(spots.items())], "u8")])
     sketch[0] |= np.uint64(len(spots) << 24)
     return replace(each, sketch=sketch)
 
 
-def test_what_is_common_and_what_looks_alike_is_the_same(tmp_path: Path) -> None:
+def test_common_and_colliding_keys_are_treated_the_same(tmp_path: Path) -> None:
     options = Options(signature_version="nd1", pair_sources=("shingles", "supers", "spots"), common=4)
     documents = [document(number, some) for number, some in enumerate(look_alike(options.super_size))]
-    # Three pages share a template, three another one: common together, as they look alike. Their super shingles do not.
+    # Three pages share one template and three share another. The templates are equal in the stored bits, so they are
+    # common together. Their super shingles differ.
     template = shingles(6, 60) | np.uint64(1 << 63)
     for number, frame in enumerate([template] * 3 + [template ^ np.uint64(1 << 20)] * 3):
         own = shingles(10 + number, 5) >> np.uint64(1)
         documents.append(document(10 + number, np.concatenate([own, frame])))
-    # A spot that many pages have, and few more than once; one that many have twice.
+    # One spot is in many pages but rarely more than once; the other one is in many pages twice.
     for number, bag in enumerate([{1: 3}] * 2 + [{1: 1, 2: 2}] * 5):
         documents.append(with_spots(document(20 + number, 20 + number), {**bag, 20 + number: 1}))
     corpus, local, spark = (tmp_path / name for name in ("corpus", "local", "spark"))
@@ -215,7 +215,7 @@ def test_what_is_common_and_what_looks_alike_is_the_same(tmp_path: Path) -> None
     assert [(row["a"], row["b"]) for row in results(local)["edges"] if row["sources"] == "spots"] == [("0:20", "0:21")]
 
 
-def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> None:
+def test_components_of_many_links_equal_those_of_union_find(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     chain = np.stack([np.arange(40, 60), np.arange(41, 61)])
     scattered = np.sort(random.integers(100, 200, (2, 60)), axis=0)
@@ -231,7 +231,7 @@ def test_many_links_make_the_same_components_as_union_find(tmp_path: Path) -> No
             assert sorted(found) == [(row, int(expected[row])) for row in rows]
 
 
-def test_two_passes_at_a_time_are_refused(tmp_path: Path) -> None:
+def test_two_concurrent_passes_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", settled([document(0, 1)]), version="nd1")
     with exclusive_pass(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass here"):
         recluster_spark(str(tmp_path / "corpus"), tmp_path / "out", Options(signature_version="nd1"), MASTER)

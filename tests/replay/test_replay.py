@@ -1,4 +1,4 @@
-"""What other settings would have decided: nothing else if they are the same, and what a fresh run decides if not."""
+"""Tests of replay: the same settings change no decision, and other settings decide like a fresh run with them."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ PAGES = [made.page for made in sample_crawl(400, seed=9, mean_bytes=8000)]
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state of a run over all pages, in two lives."""
+    """Return the state of a run over all pages, interrupted once."""
     place = tmp_path_factory.mktemp("made") / "state"
     for part in (PAGES[:250], PAGES[250:]):
         with Deduplicator(place, settings=SETTINGS) as known:
@@ -41,7 +41,7 @@ def corpus(state: Path, tmp_path: Path) -> ColumnStore:
 
 
 def fresh(settings: Settings) -> Outcome:
-    """What a run from nothing decides, by number of page."""
+    """Return the decisions of a fresh run, by number of the page."""
     outcome = Outcome.empty(len(PAGES))
     with Deduplicator(settings=settings) as known:
         outcome.record(known.add_all(PAGES))
@@ -49,7 +49,7 @@ def fresh(settings: Settings) -> Outcome:
 
 
 def by_document(replayed: ReplayResult) -> Outcome:
-    """The replayed outcome, by number of page instead of the place among settled documents."""
+    """Return the replayed outcome by number of the page instead of the place among settled documents."""
     numbers = np.array([int(page.document.split(":")[1]) for page in replayed.pages])
     found, now = Outcome.empty(len(PAGES)), replayed.now
     found.relation[numbers] = now.relation
@@ -57,7 +57,7 @@ def by_document(replayed: ReplayResult) -> Outcome:
     return found
 
 
-def test_the_same_settings_decide_nothing_otherwise(corpus: ColumnStore, tmp_path: Path) -> None:
+def test_the_same_settings_change_no_decision(corpus: ColumnStore, tmp_path: Path) -> None:
     replayed = replay_sketches(corpus, SETTINGS, tmp_path / "stages")
     found = differences(replayed.was, replayed.now)
     assert (found.count, found.still_duplicates, found.was) == (0, {}, found.now)
@@ -74,7 +74,7 @@ def test_the_same_settings_decide_nothing_otherwise(corpus: ColumnStore, tmp_pat
         {"bands": "none"},
     ],
 )
-def test_other_settings_decide_what_a_fresh_run_with_them_does(
+def test_other_settings_decide_like_a_fresh_run_with_them(
     other: dict[str, object], corpus: ColumnStore, tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, **other)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def test_settings_that_change_signatures_are_replayed_from_the_pages(corpus: Col
     replayed, expected = replay_pages(corpus, PAGES, settings, tmp_path / "stages"), fresh(settings)
     found = differences(replayed.was, replayed.now)
     assert found.count
-    known = replayed.now.relation.size  # after the last settled document there may be skipped pages
+    known = replayed.now.relation.size  # skipped pages may follow the last settled document
     assert np.array_equal(replayed.now.relation, expected.relation[:known])
     assert np.array_equal(replayed.now.match, expected.match[:known])
     assert (expected.relation[known:] == NOT_SETTLED).all()
@@ -105,7 +105,7 @@ def test_settings_that_change_signatures_are_replayed_from_the_pages(corpus: Col
         ({"search": "probabilistic"}, "search: expected exact"),
     ],
 )
-def test_what_sketches_cannot_tell_is_named(
+def test_settings_that_need_the_pages_are_named(
     other: dict[str, object], named: str, corpus: ColumnStore, tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, **other)  # type: ignore[arg-type]
@@ -113,14 +113,14 @@ def test_what_sketches_cannot_tell_is_named(
         replay_sketches(corpus, settings, tmp_path / "stages")
 
 
-def test_other_pages_than_those_of_the_state_are_refused(corpus: ColumnStore, tmp_path: Path) -> None:
+def test_pages_that_differ_from_those_of_the_state_are_refused(corpus: ColumnStore, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="got 100"):
         replay_pages(corpus, PAGES[:100], SETTINGS, tmp_path / "few")
     with pytest.raises(InputError, match=r"page 1: expected http.* the same order"):
         replay_pages(corpus, [PAGES[0], *PAGES[2:]], SETTINGS, tmp_path / "others")
 
 
-def test_a_corpus_without_the_page_that_another_duplicates_is_refused(corpus: ColumnStore, tmp_path: Path) -> None:
+def test_a_corpus_without_the_original_of_a_duplicate_is_refused(corpus: ColumnStore, tmp_path: Path) -> None:
     torn = np.array(corpus.match)
     torn[:] = 7
     corpus.match = torn
@@ -144,7 +144,7 @@ def write_pages(path: Path, pages: list[Page]) -> Path:
     return path
 
 
-def test_the_command_tells_what_would_change_and_changes_nothing(state: Path, tmp_path: Path) -> None:
+def test_the_command_reports_changes_and_leaves_the_state_unchanged(state: Path, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in sorted(state.rglob("*"))}
     other = tmp_path / "other.toml"
     other.write_text("near_resemblance = 0.45\n")
@@ -159,7 +159,7 @@ def test_the_command_tells_what_would_change_and_changes_nothing(state: Path, tm
     assert {path: path.stat().st_mtime_ns for path in sorted(state.rglob("*"))} == before
 
 
-def test_a_file_named_on_the_spot_wins_over_variables(state: Path, tmp_path: Path) -> None:
+def test_a_file_given_as_an_option_wins_over_variables(state: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text('near_resemblance = 0.75\nbands = "none"\n')
     assert json.loads(run(state, "--settings", other, "--json"))["different"]
@@ -184,7 +184,7 @@ def test_differences_become_pairs_that_can_be_labelled_and_evaluated(tmp_path: P
     assert len(pairs) == len(lines) - 1
     assert pairs[0].b.url == lines[1]["b"]["url"]
     assert pairs[0].same_host is not None
-    run(tmp_path / "state", "--out", out)  # from sketches: no text to show
+    run(tmp_path / "state", "--out", out)  # from sketches, so without text
     assert all(set(json.loads(line)["a"]) == {"url"} for line in out.read_bytes().splitlines())
 
 

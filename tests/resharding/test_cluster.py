@@ -1,4 +1,4 @@
-"""Resharding on a real broker: half a crawl, other slices and owners, the other half. Workers run in this process."""
+"""Tests of resharding on a real broker in the middle of a crawl, to other slices and owners. Workers run in-process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ class Crash(Exception):
 
 @asynccontextmanager
 async def running(settings: Settings, *names: str) -> AsyncIterator[None]:
-    """Workers of these services, stopped in order at the end."""
+    """Run workers of these services, and stop them in order at the end."""
     async with AsyncExitStack() as stack:
         tasks = []
         runners = []
@@ -49,7 +49,7 @@ async def running(settings: Settings, *names: str) -> AsyncIterator[None]:
 
 
 async def reshard(settings: Settings, scratch: Path, *, crash_at: str = "nowhere") -> Settings:
-    """To 3 owners and more slices; optionally not to the end."""
+    """Reshard to 3 owners and more slices; optionally crash before the end."""
     resharding = Resharding.of(settings, owners=3, slice_bits=1, band_slice_bits=2)
 
     def told(line: str) -> None:
@@ -75,17 +75,17 @@ async def until_taken(settings: Settings, service: str, topic: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
+async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resharding(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As with large slices: not every checkpoint of a shard writes all that it holds.
+    # As with large slices, not every checkpoint of a shard writes its whole content.
     monkeypatch.setattr("neardup.stream.shard.stage._SMALL", 0)
     monkeypatch.setattr("neardup.resharding.cluster._SAVE_EVERY", 1)
     old = replace(deployment.settings, tables=4, bands="6x8")
     topics = Topics.under(old.prefix)
     await KafkaLog(old).create_topics(topic_specs(old))
     await send(old, PAGES[:HALF])
-    # Without shards every document waits for answers.
+    # Without shards, all documents wait for answers.
     async with running(old, "featurizer", "aggregator"):
         await until_taken(old, "featurizer", topics.pages)
         with pytest.raises(NotAtRest, match="expected no workers, got 1: stop them first"):
@@ -116,13 +116,13 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(
                 await make_runner(service, late, log).run()
 
     await send(new, PAGES[HALF:], HALF)
-    # Nothing is on disk: everything comes from the seeds.
+    # The new state directory is empty: everything is restored from the seeds.
     new = replace(new, state=tmp_path / "fresh")
     async with running(new, "featurizer", "shard", "aggregator"):
         verdicts = await last_verdicts(new, len(PAGES))
     check(new, verdicts, PAGES, tmp_path / "embedded")
     assert verdicts[:HALF] == before
-    # Nothing was said again: a verdict for each page that followed, and the few revisions.
+    # No verdict was repeated: there is one for each later page, and there are a few revisions.
     assert HALF <= await count(new, topics.verdicts) - told < 1.1 * HALF
     assert await count(new, topics.dead_letters) == 0
 

@@ -1,4 +1,4 @@
-"""Resharding of a state directory: the pages that follow get the verdicts that they would have got."""
+"""Tests of resharding of a state directory: later pages get the same verdicts as without resharding."""
 
 import shutil
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ async def verdicts(state: Path, settings: Settings, pages: Sequence[Page]) -> li
 
 
 def said(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """All of the last verdicts but what a clock says."""
+    """Return the last verdicts without the fields that depend on the clock."""
     last = {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
     return [asdict(replace(last[document], latency_ms=None)) for document in sorted(last)]
 
 
 def resharded(state: Path, settings: Settings, **wishes: int) -> Settings:
-    """Reshard, and the settings from then on."""
+    """Reshard and return the new settings."""
     resharding = plan_resharding(state, settings, **wishes)
     reshard_state(state, resharding)
     new = resharding.new.settings
@@ -54,7 +54,9 @@ def resharded(state: Path, settings: Settings, **wishes: int) -> Settings:
     ],
     ids=["exact", "probabilistic", "with limits"],
 )
-async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(tmp_path: Path, settings: Settings) -> None:
+async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resharding(
+    tmp_path: Path, settings: Settings
+) -> None:
     await verdicts(tmp_path / "undisturbed", settings, PAGES[:HALF])
     shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
     expected = said(await verdicts(tmp_path / "undisturbed", settings, PAGES[HALF:]))
@@ -64,7 +66,7 @@ async def test_the_second_half_of_a_crawl_is_told_as_if_nothing_had_been(tmp_pat
     assert sum(each["verdict"] == Kind.DUPLICATE and "0:" in each["document"] for each in expected) > HALF / 5
 
 
-async def test_it_can_be_done_again_and_undone(tmp_path: Path) -> None:
+async def test_resharding_can_be_repeated_and_reversed(tmp_path: Path) -> None:
     await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[:HALF])
     shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
     expected = said(await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[HALF:]))
@@ -80,7 +82,7 @@ async def test_it_can_be_done_again_and_undone(tmp_path: Path) -> None:
     assert kept == {"neardup.3.probes", "neardup.3.inbox"}
 
 
-async def test_a_crash_in_the_middle_leaves_the_state_as_it_was_and_can_be_repeated(
+async def test_a_crash_leaves_the_state_unchanged_and_resharding_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await verdicts(tmp_path, SETTINGS, PAGES[:HALF])
@@ -108,7 +110,7 @@ async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
         plan_resharding(tmp_path, SETTINGS)
 
 
-async def test_a_run_that_was_cut_off_is_to_be_finished_first(tmp_path: Path) -> None:
+async def test_an_interrupted_run_must_be_finished_first(tmp_path: Path) -> None:
     async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
         await stream.feed(PAGES[:5])
         with pytest.raises(WrongState, match="got one that was interrupted or is still running"):
@@ -117,7 +119,7 @@ async def test_a_run_that_was_cut_off_is_to_be_finished_first(tmp_path: Path) ->
         plan_resharding(tmp_path, SETTINGS)
 
 
-def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
+def test_a_directory_without_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected the state of `neardup dedup`"):
         plan_resharding(tmp_path, SETTINGS)
 
@@ -126,6 +128,6 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     ("wishes", "said"),
     [({"slice_bits": 0}, "got the present one"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
 )
-def test_a_resharding_that_cannot_be_is_refused(wishes: dict[str, int], said: str) -> None:
+def test_an_impossible_resharding_is_refused(wishes: dict[str, int], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Resharding.of(replace(SETTINGS, owners=2), **wishes)

@@ -1,4 +1,4 @@
-"""Articles: what edits change, and that the resemblance is the true one."""
+"""Tests of generated articles: the effects of edits, and the reported resemblance."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def naive_resemblance(a: Article, b: Article) -> float:
 
 
 @given(seed=st.integers(0, 2**32), words=st.integers(20, 400), share=st.floats(0.01, 0.9))
-def test_resemblance_is_that_of_the_sets_of_three_words(seed: int, words: int, share: float) -> None:
+def test_the_reported_resemblance_is_that_of_the_sets_of_three_words(seed: int, words: int, share: float) -> None:
     rng = np.random.default_rng(seed)
     article = write(ENGLISH, rng, words)
     for changed in (
@@ -43,7 +43,7 @@ def test_resemblance_is_that_of_the_sets_of_three_words(seed: int, words: int, s
         assert resemblance(article, changed) == pytest.approx(naive_resemblance(article, changed))
 
 
-def test_changed_words_are_written_as_those_before_them() -> None:
+def test_changed_words_are_capitalized_like_the_words_that_they_replace() -> None:
     rng = np.random.default_rng(1)
     article = write(ENGLISH, rng, 300)
     changed = with_words_changed(article, rng, 300)
@@ -58,7 +58,7 @@ def test_a_part_of_a_joined_article_is_the_article() -> None:
     assert joined([first, second]).part(100, 150).text == second.text
 
 
-def test_sentences_begin_with_a_capital_and_end_with_a_stop() -> None:
+def test_sentences_start_with_a_capital_and_end_with_a_period() -> None:
     text = write(ENGLISH, np.random.default_rng(3), 400).text
     for sentence in text.replace(PARAGRAPH, " ").split(". ")[:-1]:
         assert sentence[0].isupper(), sentence
@@ -66,7 +66,7 @@ def test_sentences_begin_with_a_capital_and_end_with_a_stop() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.code)
-def test_pages_of_a_topic_share_words_and_not_phrases(language: Language) -> None:
+def test_pages_of_a_topic_share_words_but_not_phrases(language: Language) -> None:
     rng = np.random.default_rng(4)
     words = vocabulary(language, 3)
     a, b = write(words, rng, 1000), write(words, rng, 1000)
@@ -76,7 +76,7 @@ def test_pages_of_a_topic_share_words_and_not_phrases(language: Language) -> Non
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.code)
-def test_a_language_has_its_words_and_its_old_charset_can_write_them(language: Language) -> None:
+def test_the_words_of_a_language_can_be_encoded_in_its_old_charset(language: Language) -> None:
     words = lexicon(language)
     assert len(set(words)) == len(words)
     if language.charset is not None:
@@ -84,7 +84,7 @@ def test_a_language_has_its_words_and_its_old_charset_can_write_them(language: L
             assert word.encode(language.charset).decode(language.charset) == word
 
 
-def test_common_words_are_common() -> None:
+def test_common_words_are_frequent() -> None:
     drawn = ENGLISH.words(write(ENGLISH, np.random.default_rng(5), 20_000).forms)
     counts = np.bincount(drawn, minlength=ENGLISH.size)
     assert counts[0] > 10 * counts[100:200].mean()

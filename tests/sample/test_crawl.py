@@ -1,4 +1,4 @@
-"""The made crawl: that its truth is true, as the product's own reader sees the pages."""
+"""Tests of the truth of the sample crawl, against the text that the product extracts from its pages."""
 
 from collections import Counter, defaultdict
 from itertools import islice, pairwise
@@ -30,13 +30,13 @@ def main_shingles(made: Sampled) -> NDArray[np.uint64]:
     return shingles_of(tokens_of(text.utf8), 3)
 
 
-def test_the_same_seed_makes_the_same_pages_and_a_longer_crawl_begins_with_them() -> None:
+def test_the_same_seed_makes_the_same_pages_and_a_longer_crawl_starts_with_them() -> None:
     short = list(sample_crawl(60, seed=3))
     assert short == list(islice(sample_crawl(1000, seed=3), 60))
     assert short != list(sample_crawl(60, seed=4))
 
 
-def test_hosts_come_to_an_end_and_others_take_their_places() -> None:
+def test_hosts_end_and_are_replaced_by_others() -> None:
     hosts = Hosts(1, 4000)
     first = [hosts.in_place(place) for place in range(HOSTS)]
     hosts.at_page(HOSTS * PAGES_A_HOST - 1)
@@ -46,14 +46,14 @@ def test_hosts_come_to_an_end_and_others_take_their_places() -> None:
     names = {host.name for host in first}
     for number in range(HOSTS * PAGES_A_HOST, 10 * HOSTS * PAGES_A_HOST, PAGES_A_HOST):
         hosts.at_page(number)
-        # A page may move to another host in its language.
+        # A page may move to another host in the same language.
         assert all(len(hosts.numbers_in(language)) > 1 for language in LANGUAGES)
         names.add(hosts.in_place(0).name)
     assert len(names) == HOSTS + 9
     assert not {hosts.in_place(place).name for place in range(HOSTS)} & {host.name for host in first}
 
 
-def test_every_kind_of_page_is_there(crawl: list[Sampled]) -> None:
+def test_every_kind_of_page_occurs(crawl: list[Sampled]) -> None:
     kinds = Counter(made.truth.kind for made in crawl)
     expected = {"original", "identical", "same-text", "ad", "counter", "timestamp", "session", "small-edit"}
     expected |= {"large-edit", "drift", "archive", "contained", "mirror-template", "syndicated", "recrawl"}
@@ -63,7 +63,7 @@ def test_every_kind_of_page_is_there(crawl: list[Sampled]) -> None:
     assert 0.4 < kinds["original"] / PAGES < 0.6
 
 
-def test_numbers_and_times_rise(crawl: list[Sampled]) -> None:
+def test_numbers_and_times_increase(crawl: list[Sampled]) -> None:
     assert [made.truth.number for made in crawl] == list(range(PAGES))
     times = [made.page.fetched_at or "" for made in crawl]
     assert all(a < b for a, b in pairwise(times))
@@ -72,7 +72,7 @@ def test_numbers_and_times_rise(crawl: list[Sampled]) -> None:
     ]
 
 
-def test_a_duplicate_points_at_the_first_of_its_group(crawl: list[Sampled]) -> None:
+def test_a_duplicate_names_the_first_of_its_group(crawl: list[Sampled]) -> None:
     for made in crawl:
         first = made.truth.duplicate_of
         assert (first is not None) or not made.truth.duplicate
@@ -81,7 +81,7 @@ def test_a_duplicate_points_at_the_first_of_its_group(crawl: list[Sampled]) -> N
             assert crawl[first].truth.duplicate_of is None
 
 
-def test_duplicates_are_clear_of_the_border(crawl: list[Sampled]) -> None:
+def test_duplicates_are_clearly_above_the_threshold(crawl: list[Sampled]) -> None:
     seen: dict[int, NDArray[np.uint64]] = {}
     for made in crawl:
         truth = made.truth
@@ -96,12 +96,12 @@ def test_duplicates_are_clear_of_the_border(crawl: list[Sampled]) -> None:
         elif truth.duplicate is False:
             assert resemblance(here, there) < 0.65, truth
         if truth.resemblance is not None and truth.resemblance < 1:
-            # The page's headline is part of what is read here, and characters stand for words in some scripts.
+            # The extracted text includes the headline, and in some scripts characters are tokens.
             assert resemblance(here, there) == pytest.approx(truth.resemblance, abs=0.13), truth
 
 
-def test_pages_that_are_no_duplicates_resemble_no_page_of_their_host(crawl: list[Sampled]) -> None:
-    """Read with navigation and all, as the product does by default."""
+def test_other_pages_resemble_no_page_of_their_host(crawl: list[Sampled]) -> None:
+    """The pages are read with navigation, which is the default of the product."""
     of_host: dict[str, list[NDArray[np.uint64]]] = defaultdict(list)
     for made in crawl:
         if made.truth.duplicate is not False or made.truth.kind == "large-edit":
@@ -114,7 +114,7 @@ def test_pages_that_are_no_duplicates_resemble_no_page_of_their_host(crawl: list
         host.append(shingles)
 
 
-def test_an_archive_holds_an_earlier_page_whole(crawl: list[Sampled]) -> None:
+def test_an_archive_page_contains_a_whole_earlier_page(crawl: list[Sampled]) -> None:
     archives = [made for made in crawl if made.truth.kind == "archive"]
     assert archives
     for made in archives:
@@ -124,7 +124,7 @@ def test_an_archive_holds_an_earlier_page_whole(crawl: list[Sampled]) -> None:
         assert containment(main_shingles(made), main_shingles(crawl[held])) < 0.7
 
 
-def test_copies_are_what_their_kind_says(crawl: list[Sampled]) -> None:
+def test_copies_are_of_the_declared_kind(crawl: list[Sampled]) -> None:
     signatures = Signatures()
     for made in crawl:
         if made.truth.kind not in ("identical", "same-text", "session", "recrawl"):
@@ -151,7 +151,7 @@ def test_a_drifting_page_ends_as_borderline() -> None:
     assert {truth.duplicate for truth in drifts} == {True, None}
 
 
-def test_old_charsets_are_among_the_pages(crawl: list[Sampled]) -> None:
+def test_some_pages_have_old_charsets(crawl: list[Sampled]) -> None:
     pages = [made.page for made in crawl if not made.truth.skipped]
     found = {charset for charset in ("iso-8859-1", "koi8-r", "shift_jis", "utf-8") for page in pages
              if page.html is not None and f'charset="{charset}"'.encode() in page.html}  # fmt: skip
@@ -160,7 +160,7 @@ def test_old_charsets_are_among_the_pages(crawl: list[Sampled]) -> None:
 
 
 @pytest.mark.parametrize("mean", [8000, 20_000, 60_000])
-def test_sizes_are_about_the_mean_and_very_different(mean: int) -> None:
+def test_sizes_vary_widely_around_the_mean(mean: int) -> None:
     sizes = np.array([len(made.page.content) for made in sample_crawl(800, 2, mean) if not made.truth.skipped])
     assert sizes.mean() == pytest.approx(mean, rel=0.25)
     assert sizes.max() > 3 * np.median(sizes)
@@ -174,5 +174,5 @@ def test_the_pool_of_earlier_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1.0, True), (0.86, True), (0.8, None), (0.51, None), (0.5, False)])
-def test_the_border_is_wide(value: float, expected: bool | None) -> None:
+def test_the_borderline_range_is_wide(value: float, expected: bool | None) -> None:
     assert is_duplicate(value) is expected

@@ -1,4 +1,4 @@
-"""Made pages in files, read back as the pages topic would."""
+"""Tests of generated pages in files, read back with the reader of the pages topic."""
 
 import gzip
 import json
@@ -18,12 +18,12 @@ from neardup.text.charset import charset_of
 from neardup_services.commands.sample import sample
 
 
-def test_msgpack_keeps_the_page_as_it_was() -> None:
+def test_msgpack_preserves_the_page() -> None:
     for made in sample_crawl(200, 1, 8000):
         assert page_from_fields(msgpack.unpackb(write_sampled(made.page, "msgpack"))) == made.page
 
 
-def test_json_keeps_the_text() -> None:
+def test_json_preserves_the_text() -> None:
     signatures = Signatures()
     charsets = set()
     for made in sample_crawl(400, 1, 8000):
@@ -38,7 +38,7 @@ def test_json_keeps_the_text() -> None:
     assert len(charsets) > 2
 
 
-def test_truth_comes_back_as_it_was() -> None:
+def test_truth_is_read_back_unchanged() -> None:
     for made in sample_crawl(300, 1, 8000):
         assert read_truth(write_truth(made.truth)) == made.truth
 
@@ -56,18 +56,18 @@ GOOD = {"url": "u", "number": 1, "fetched_at": "t", "kind": "ad", "duplicate_of"
         ({"holds": [1, "2"]}, "holds: expected a list of numbers"),
     ],
 )
-def test_a_wrong_field_is_named(altered: dict[str, object], said: str) -> None:
+def test_an_invalid_field_is_named(altered: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidTruth, match=said):
         read_truth(json.dumps({**GOOD, "resemblance": None, **altered}).encode())
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"7", b"\xff", b"[" * 100_000])
-def test_something_else_is_not_the_truth(line: bytes) -> None:
+def test_a_value_that_is_not_an_object_is_refused(line: bytes) -> None:
     with pytest.raises(InvalidTruth, match="expected a JSON object"):
         read_truth(line)
 
 
-def test_an_error_says_file_and_line(tmp_path: Path) -> None:
+def test_an_error_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "truth.jsonl"
     path.write_bytes(write_truth(next(sample_crawl(1)).truth) + b"\nwords\n")
     with pytest.raises(InvalidTruth, match=r"truth\.jsonl, line 3: expected a JSON object"):
@@ -97,7 +97,7 @@ def test_the_command_writes_msgpack_to_standard_output() -> None:
     assert [fields["html"] for fields in unpacker] == [made.page.html for made in sample_crawl(20)]
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_a_one_line_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(sample, ["--out", str(tmp_path / "no" / "such.jsonl")])
     assert done.exit_code == 1
     assert "such.jsonl: cannot write: No such file" in done.output
