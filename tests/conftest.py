@@ -21,12 +21,12 @@ hypothesis_settings.load_profile("default")
 
 
 _brokers: set[str] = set()
-"""What the tests ran on, of all processes that ran some."""
+"""Brokers that the tests used, collected from all processes of a parallel run."""
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[FoundBroker]:
-    """One broker for all tests of this process; the end of the run says which."""
+    """Provide one broker for all tests of this process. The end of the run reports which one it was."""
     with find_broker(tmp_path_factory.mktemp("kafka")) as found:
         _brokers.add(found.about)
         getattr(request.config, "workeroutput", {})["broker"] = found.about
@@ -34,7 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 
 
 class Brokers:
-    """Collects what the processes of a parallel run say."""
+    """Collects the reports of the processes of a parallel run."""
 
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         if about := getattr(node, "workeroutput", {}).get("broker"):
@@ -50,15 +50,15 @@ class Brokers:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """`pytest_testnodedown` is a hook only where pytest-xdist is at work."""
+    """Register the plugin. Its hook `pytest_testnodedown` exists only under pytest-xdist."""
     config.pluginmanager.register(Brokers())
 
 
 @pytest.fixture
 def kafka_settings(broker: FoundBroker, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
-    """Settings for a deployment of its own on the shared broker: a fresh prefix, a fresh state directory.
+    """Return settings for a separate deployment on the shared broker, with a new prefix and a new state directory.
 
-    Tests marked `real_broker` are skipped on the mock cluster, which cannot carry them.
+    Tests marked `real_broker` are skipped on the mock cluster, which does not support them.
     """
     if not broker.real and request.node.get_closest_marker("real_broker"):
         pytest.skip(f"needs Apache Kafka for topics, several members or restarts; have {broker.about}")
@@ -76,7 +76,7 @@ def kafka_settings(broker: FoundBroker, tmp_path: Path, request: pytest.FixtureR
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 async def log(request: pytest.FixtureRequest) -> AsyncIterator[Log]:
-    """Every kind of log, started."""
+    """Provide every kind of log, started."""
     made: Log = MemoryLog() if request.param == "memory" else KafkaLog(request.getfixturevalue("kafka_settings"))
     await made.start()
     yield made
@@ -91,7 +91,7 @@ def compiled_kernels() -> None:
 
 @pytest.fixture
 def deployment(kafka_settings: Settings, tmp_path: Path, compiled_kernels: None) -> Iterator[Deployment]:
-    """Services as processes, killed at the end if they still run."""
+    """Run services as processes, and kill those that still run at the end."""
     made = Deployment(kafka_settings, tmp_path)
     yield made
     for worker in made.workers:

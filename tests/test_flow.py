@@ -1,4 +1,4 @@
-"""Start here: pages go in at one end, verdicts come out at the other, on every kind of log."""
+"""Start here: pages are sent to a topic, and verdicts come out of another one, on every kind of log."""
 
 import asyncio
 import json
@@ -19,15 +19,15 @@ from tests.log.test_contract import Recorder, join, read
 
 @pytest.mark.real_broker
 async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
-    # A deployment: names, topics, one worker of each service.
+    # A deployment: settings, topics, and one worker of each service.
     settings = Settings(prefix=f"flow-{tmp_path.name[:40]}", state=tmp_path / "state", page_partitions=1)
     topics = Topics.under(settings.prefix)
     await log.create_topics([replace(spec, configs={}) for spec in topic_specs(settings)])
     runners = [make_runner(name, settings, log) for name in SERVICES]
     running = [asyncio.create_task(runner.run()) for runner in runners]
 
-    # The crawler's side: a page, the same on a mirror, the first one again, one with a word more, one that is new,
-    # one with next to nothing on it, and something that is no page.
+    # The crawler's pages: a page, the same page on a mirror, a recrawl of the first one, one with an added headline, a
+    # new one, one with almost no text, and a value that is not a page.
     text = "The river rises in the hills to the north of the old town and runs for ninety miles to the sea. " + (
         "In dry summers it is little more than a brook, but after the thaw it floods the meadows below the bridge, and "
         "nobody who has seen that would build a house there, whatever the price of the land may be this year."
@@ -42,7 +42,7 @@ async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
     short = {"url": "https://c.example/", "html": "<p>Not found</p>"}
     pages = [page, mirror, page, edited, other, short]
     values = [json.dumps(each).encode() for each in pages] + [b'{"url": 7}']
-    for value in values:  # one by one: the order of the pages is then the order in which they are sent
+    for value in values:  # one by one, so that the order of the pages is the order of sending
         await log.send([Output(topics.pages, 0, None, value)])
 
     consumer, recorder = await join(log, topics.verdicts, "crawler", Recorder())

@@ -248,16 +248,16 @@ def test_kernels_import_only_numpy_and_numba_and_each_other() -> None:
     found = {
         module_of(path): [name for name in imports_of(path) if not is_under(name, *allowed)]
         for path in sources(KERNELS)
-        if path.name != "cache.py"  # holds no kernel: it places the files of compiled kernels
+        if path.name != "cache.py"  # contains no kernel; it manages the files of compiled kernels
     }
     assert {module: names for module, names in found.items() if names} == {}
 
 
-def test_the_library_knows_neither_the_services_nor_faust() -> None:
+def test_the_library_imports_neither_the_services_nor_faust() -> None:
     assert offenders(sources(SHARED), "neardup_services", "faust", "mode") == {}
 
 
-def test_only_the_kafka_log_knows_aiokafka() -> None:
+def test_only_the_kafka_log_imports_aiokafka() -> None:
     kafka = sources(SHARED / "log" / "kafka")
     assert offenders(kafka, "aiokafka")
     assert offenders([path for path in sources(SHARED, SERVICES) if path not in kafka], "aiokafka") == {}
@@ -269,7 +269,7 @@ def test_only_the_settings_read_the_environment() -> None:
     assert {module: reads for module, reads in found.items() if reads} == {}
 
 
-def test_nothing_runs_what_came_as_data() -> None:
+def test_nothing_executes_data() -> None:
     found = {module_of(path): dangerous_uses(ast.parse(path.read_text())) for path in sources(SHARED, SERVICES)}
     assert {module: uses for module, uses in found.items() if uses} == {}
 
@@ -295,7 +295,7 @@ def test_nothing_runs_what_came_as_data() -> None:
         ("neardup", "neardup.d.y.Y", True),
     ],
 )
-def test_an_import_is_held_against_the_rows_of_both_packages(module: str, name: str, is_allowed: bool) -> None:
+def test_an_import_is_checked_against_the_table(module: str, name: str, is_allowed: bool) -> None:
     table = {"base": "", "a": "base a.*", "a.b": "base a", "a.c": "base", "d": "base", "neardup": "d"}
     assert (violations({module: [name]}, {*table, "new"}, table) == []) == is_allowed
 
@@ -325,7 +325,7 @@ def test_a_read_of_the_environment_is_found_in_every_form(source: str) -> None:
     assert environment_reads(ast.parse(source))
 
 
-def test_other_uses_of_os_are_no_reads_of_the_environment() -> None:
+def test_other_uses_of_os_are_not_reads_of_the_environment() -> None:
     assert environment_reads(ast.parse("import os\nos.cpu_count()\nenviron = {}\nenviron.get('A')")) == []
 
 

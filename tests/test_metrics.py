@@ -1,4 +1,4 @@
-"""Metrics say what happened, begin where alerts need them to, and end with what they are about."""
+"""Tests of metrics: they count correctly, exist from the start where alerts need them, and end with their subject."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_gauges_of_a_partition_end_with_its_stage(tmp_path: Path) -> None:
     assert REGISTRY.get_sample_value("neardup_slice_keys", {"partition": "0", "table": "simhash"}) is None
 
 
-def test_gauges_of_a_partition_without_traffic_are_there_after_a_restart(tmp_path: Path) -> None:
+def test_gauges_of_a_partition_without_traffic_exist_after_a_restart(tmp_path: Path) -> None:
     before = Wired(SETTINGS, tmp_path)
     before.take([page(0, text_of(1)), page(1, text_of(1)), page(2, text_of(2))])
     names = ("slice_bytes", "slice_runs", "directory_documents", "pending_documents", "pending_batches",
@@ -80,14 +80,14 @@ def test_gauges_of_a_partition_without_traffic_are_there_after_a_restart(tmp_pat
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_counters_that_alerts_watch_begin_at_zero(service: str, tmp_path: Path) -> None:
+async def test_counters_that_alerts_use_start_at_zero(service: str, tmp_path: Path) -> None:
     make_runner(service, Settings(state=tmp_path), MemoryLog())
     for reason in record_reasons():
         assert REGISTRY.get_sample_value("neardup_dead_letters_total", {"stage": service, "reason": reason}) is not None
     assert {"invalid-page", "wrong-plan", "too-large"} <= set(record_reasons())
 
 
-async def test_a_worker_says_what_it_runs_with(tmp_path: Path) -> None:
+async def test_a_worker_reports_its_versions(tmp_path: Path) -> None:
     make_runner("shard", Settings(state=tmp_path), MemoryLog())
     (family,) = [each for each in REGISTRY.collect() if each.name == "neardup_build_info"]
     assert all(sample.value == 1 and all(sample.labels.values()) for sample in family.samples)

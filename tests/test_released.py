@@ -1,4 +1,4 @@
-"""What is closed lets go of its memory: a worker gains and loses partitions for months."""
+"""Tests that closed objects release their memory, because a worker gains and loses partitions for months."""
 
 import asyncio
 import ctypes
@@ -17,14 +17,14 @@ from neardup.runtime.stage import Stage
 from neardup.settings import Settings
 from tests.simulation.simulate import simulate
 
-BLOCKS_A_ROUND = 150
-"""Of Python's memory, for what warms up late; a stage that stays is some thousands."""
+BLOCKS_PER_ROUND = 150
+"""Python memory blocks for lazy initialization. A stage that is not released has several thousands."""
 NATIVE_BYTES = 16 * 2**20
-"""Of the process, in all rounds: a RocksDB that stays open is some hundred thousand."""
+"""Bytes of the process over all rounds. A RocksDB instance that stays open has several hundred thousand."""
 
 
 def resident() -> int:
-    """Bytes, after what is free was given back."""
+    """Return the resident bytes after free memory was returned to the system."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
@@ -38,24 +38,24 @@ def blocks() -> int:
     return sys.getallocatedblocks()
 
 
-def check_that_nothing_stays(rounds: int, live: Callable[[int], object]) -> None:
-    """`live` has the number of the round; the first half of them fills caches that are meant to be filled."""
+def assert_everything_is_released(rounds: int, live: Callable[[int], object]) -> None:
+    """Call `live` with the number of the round. The first half of the rounds fills caches that may stay."""
     for number in range(rounds):
         live(number)
     memory, before = resident(), blocks()
     for number in range(rounds, 2 * rounds):
         live(number)
-    assert blocks() - before < rounds * BLOCKS_A_ROUND
+    assert blocks() - before < rounds * BLOCKS_PER_ROUND
     assert not [each for each in gc.get_objects() if isinstance(each, Stage)]
     assert resident() - memory < NATIVE_BYTES
 
 
-def test_stages_that_crash_and_close_leave_nothing() -> None:
-    check_that_nothing_stays(6, simulate)
+def test_stages_that_crash_and_close_are_released() -> None:
+    assert_everything_is_released(6, simulate)
 
 
-def test_a_worker_that_loses_its_partitions_to_another_keeps_nothing_of_them(tmp_path: Path) -> None:
-    """Two workers of a service that come and go: each coming and each going is a rebalance."""
+def test_a_worker_releases_partitions_that_it_loses(tmp_path: Path) -> None:
+    """Two workers of a service start and stop; each start and each stop is a rebalance."""
     settings = Settings(prefix="released", owners=4, tables=4, bands="none", threads=1)
     deployment = Deployment(settings)
 
@@ -75,7 +75,7 @@ def test_a_worker_that_loses_its_partitions_to_another_keeps_nothing_of_them(tmp
                 worker.stop()
                 await task
 
-    check_that_nothing_stays(3, lambda number: asyncio.run(come_and_go(number)))
+    assert_everything_is_released(3, lambda number: asyncio.run(come_and_go(number)))
 
 
 async def _assigned(runner: Runner) -> None:

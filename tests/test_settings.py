@@ -17,7 +17,7 @@ SECRET = "hunter2-hunter2"
 
 
 def toml(path: Path, text: str) -> dict[str, str]:
-    """An environment that names a settings file with this text."""
+    """Return an environment with a settings file that has this text."""
     file = path / "neardup.toml"
     file.write_text(text)
     return {FILE_VARIABLE: str(file)}
@@ -27,7 +27,7 @@ def test_the_defaults_are_valid() -> None:
     assert Settings.load({}) == Settings()
 
 
-def test_every_setting_has_a_variable_and_a_meaning() -> None:
+def test_every_setting_has_a_variable_and_a_description() -> None:
     described = Settings().describe()
     assert [variable for variable, _, _ in described] == [f"NEARDUP_{each.name.upper()}" for each in fields(Settings)]
     assert all(about for _, _, about in described)
@@ -99,7 +99,7 @@ def test_all_misspelt_variables_are_named_at_once_and_no_value_is() -> None:
     assert SECRET not in str(raised.value)
 
 
-def test_no_setting_is_taken_for_a_misspelt_one() -> None:
+def test_no_setting_is_mistaken_for_a_misspelt_one() -> None:
     assert unknown_variables({variable: "" for variable, _, _ in Settings().describe()} | {FILE_VARIABLE: ""}) == []
 
 
@@ -124,17 +124,17 @@ def test_another_unknown_variable_is_logged_once_and_ignored(caplog: pytest.LogC
         ("NEARDUP_WEBS_PORT", "tcp://10.0.0.1:6066"),
         ("NEARDUP_WEB_PORT_6066_TCP", "tcp://10.0.0.1:6066"),
         ("NEARDUP_WEB_PORT_6066_TCP_ADDR", "10.0.0.1"),
-        # Of other programs.
+        # Variables of other programs.
         ("NEARDUPES_HOME", "/opt/neardupes"),
         ("XNEARDUP_OWNERS", "1"),
     ],
 )
-def test_a_variable_of_tests_of_kubernetes_or_of_another_program_is_nobody_s_mistake(variable: str, value: str) -> None:
+def test_variables_of_tests_kubernetes_and_other_programs_are_accepted(variable: str, value: str) -> None:
     assert unknown_variables({variable: value}) == []
 
 
 def test_every_variable_in_the_tree_is_a_setting_or_configures_the_tests() -> None:
-    """A test that reads a variable under another name would read nothing."""
+    """A test that reads a misspelt variable would always get its default."""
     known = {variable for variable, _, _ in Settings().describe()} | {FILE_VARIABLE}
     examples = {Path(__file__), ROOT / "tests" / "test_docs.py"}
     files = [ROOT / "Makefile", ROOT / "docker-compose.yml", *(ROOT / "deploy").rglob("*.yaml")]
@@ -153,7 +153,7 @@ def test_the_command_lists_unknown_variables_without_their_values(monkeypatch: p
     assert SECRET not in done.output
 
 
-def test_help_and_version_need_no_good_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_and_version_work_with_invalid_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARDUP_HAMMNG", "3")
     for arguments in (["--help"], ["--version"], ["dedup", "--help"], ["settings", "--help"]):
         assert CliRunner().invoke(main, arguments).exit_code == 0
@@ -187,7 +187,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), WRONG)
-def test_a_wrong_value_names_the_variable_what_was_expected_and_what_came(name: str, text: str, expected: str) -> None:
+def test_the_error_on_an_invalid_value_names_the_variable_and_what_was_expected_and_found(
+    name: str, text: str, expected: str
+) -> None:
     with pytest.raises(SettingsError) as raised:
         Settings.load({variable_of(name): text})
     message = str(raised.value)
@@ -263,7 +265,7 @@ def test_an_absent_secret_is_described_as_empty() -> None:
 
 
 def whole_text(error: BaseException | None) -> str:
-    """What a traceback would show of an error and its causes."""
+    """Return the text of an error and its causes as in a traceback."""
     return "" if error is None else f"{error!r} {error}" + whole_text(error.__cause__ or error.__context__)
 
 
@@ -288,7 +290,7 @@ def test_settings_cannot_be_changed() -> None:
         settings.owners = 5
 
 
-def test_a_preset_is_below_file_and_environment(tmp_path: Path) -> None:
+def test_file_and_environment_override_a_preset(tmp_path: Path) -> None:
     assert Settings.load({}, preset="default") == Settings()
     assert Settings.load({}, preset="thorough").bands == "25x5"
     assert Settings.load(toml(tmp_path, 'bands = "21x6"'), preset="thorough").bands == "21x6"
@@ -297,7 +299,7 @@ def test_a_preset_is_below_file_and_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_makes_a_plan(name: str) -> None:
+def test_every_preset_has_a_plan(name: str) -> None:
     assert plan_of(Settings.load({}, preset=name)).partitions > 0
 
 

@@ -1,6 +1,6 @@
-"""The image and the stack of docker-compose.yml in a real Docker engine, beside a stack that may already run.
+"""The image and the stack of docker-compose.yml in a real Docker engine, next to a stack that may already run.
 
-Everything has names and ports of its own: the Compose project, the volumes, the tag of the image, the published ports.
+All names and ports are separate: the Compose project, the volumes, the image tag, and the published ports.
 """
 
 import os
@@ -48,9 +48,9 @@ def missing() -> str | None:
     """Return why the image cannot be built and the stack cannot be started here, or None if both can."""
     try:
         if not stack.docker_runs():
-            return "no Docker engine with Compose: image and stack are left out"
+            return "no Docker engine with Compose: image and stack are skipped"
     except stack.StackError as error:
-        return f"{error}: image and stack are left out"
+        return f"{error}: image and stack are skipped"
     bases = set(re.findall(r"^FROM (\S+)", DOCKERFILE.read_text(), re.MULTILINE))
     bases |= {each["image"] for each in COMPOSE["services"].values() if not each["image"].startswith("neardup:")}
     for base in sorted(bases):
@@ -58,7 +58,7 @@ def missing() -> str | None:
             continue
         pulled = docker("pull", "--quiet", base, seconds=PULL_SECONDS, check=False)
         if pulled.returncode:
-            return f"Docker cannot pull {base} ({pulled.stderr.strip()}): image and stack are left out"
+            return f"Docker cannot pull {base} ({pulled.stderr.strip()}): image and stack are skipped"
     return None
 
 
@@ -116,7 +116,7 @@ class Stack:
         return docker("run", "--rm", *interactive, *options, image or self.image, *command, input=text).stdout
 
     def get(self, service: str, path: str) -> str:
-        """Return what a service answers on its published port."""
+        """Return the response of a service on its published port."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._ports[service]}{path}", timeout=10) as answer:
             return str(answer.read().decode())
 

@@ -1,4 +1,4 @@
-"""Clusters for tests and for machines without Docker: data survives, and three nodes survive the loss of one."""
+"""Tests of clusters without Docker: data survives a restart, and three nodes survive the loss of one."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ needs_maven = pytest.mark.skipif(not kafka.available(), reason="needs Java and M
 
 @pytest.fixture(params=[pytest.param(kafka.Cluster, marks=needs_maven), ContainerCluster])
 def kind(request: pytest.FixtureRequest) -> type[kafka.Cluster]:
-    """Every kind of cluster that this machine can run."""
+    """Return each kind of cluster that this machine can run."""
     if request.param is ContainerCluster and (reason := obstacle(VERSION)):
         pytest.skip(f"needs Docker: {reason}")
     return request.param  # type: ignore[no-any-return]
@@ -59,14 +59,14 @@ async def test_data_survives_a_stop_and_a_kill(kind: type[kafka.Cluster], tmp_pa
 async def test_three_nodes_survive_the_loss_of_one(kind: type[kafka.Cluster], tmp_path: Path) -> None:
     with kind(tmp_path, version=VERSION, nodes=3) as cluster:
         await sent(cluster, 0, 100, replication=3)
-        # The first group makes Kafka's own topic for offsets, which needs all three.
+        # The first group creates Kafka's internal topic for offsets, which needs all three nodes.
         assert await received(cluster, 100) == list(range(100))
         await asyncio.to_thread(cluster.kill, cluster.nodes[0])
         await sent(cluster, 100, 100, replication=3)
         await asyncio.to_thread(cluster.start, cluster.nodes[0])
         await asyncio.to_thread(cluster.kill, cluster.nodes[1])
         assert await received(cluster, 200) == list(range(200))
-        # Two nodes cannot stop in order while the third is down.
+        # Two nodes cannot shut down cleanly while the third is down.
         await asyncio.to_thread(cluster.kill)
 
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml and what it mounts agree with the code, the Makefile and each other."""
+"""Tests that docker-compose.yml and the files that it mounts agree with the code, the Makefile and each other."""
 
 import json
 import os
@@ -104,7 +104,7 @@ def test_the_image_has_the_version_of_the_package() -> None:
     assert f"--tag {IMAGE}" in DOCKERFILE
 
 
-def test_one_service_alone_builds_the_image() -> None:
+def test_only_one_service_builds_the_image() -> None:
     # Services that build one tag at the same time collide.
     (builder,) = [each for each in SERVICES.values() if "build" in each]
     assert builder["image"] == IMAGE
@@ -112,7 +112,7 @@ def test_one_service_alone_builds_the_image() -> None:
 
 
 @workers
-def test_a_worker_waits_for_topics_and_says_when_it_is_ready(service: dict[str, Any]) -> None:
+def test_a_worker_waits_for_topics_and_has_a_readiness_check(service: dict[str, Any]) -> None:
     assert service["depends_on"] == {"topics": {"condition": "service_completed_successfully"}}
     assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
     assert f":{service['environment']['NEARDUP_WEB_PORT']}/readyz" in service["healthcheck"]["test"][-1]
@@ -129,13 +129,13 @@ def test_every_worker_has_a_state_volume_of_its_own() -> None:
 
 
 @workers
-def test_no_volume_hides_the_kernels_of_the_image(service: dict[str, Any]) -> None:
+def test_no_volume_hides_the_compiled_kernels_of_the_image(service: dict[str, Any]) -> None:
     [folder] = re.findall(r"NUMBA_CACHE_DIR=(\S+)", DOCKERFILE)
     assert not any(Path(folder).is_relative_to(volume.split(":")[1]) for volume in service["volumes"])
     assert not any(Path(folder).is_relative_to(path) for path in re.findall(r'^VOLUME \["(.*)"\]', DOCKERFILE, re.M))
 
 
-def test_kafka_is_configured_as_the_broker_without_docker(tmp_path: Path) -> None:
+def test_kafka_is_configured_like_the_broker_without_docker(tmp_path: Path) -> None:
     cluster = broker.Cluster(tmp_path)
     alone = cluster._configuration(cluster.nodes[0])
     environment = SERVICES["kafka"]["environment"]
@@ -156,8 +156,8 @@ def test_no_secret_is_committed() -> None:
     assert f"/{stack.PASSWORD_FILE.relative_to(ROOT).parts[0]}/" in ignored
 
 
-def test_grafana_has_no_default_password_where_no_file_has_one(tmp_path: Path) -> None:
-    """A variable in `environment` would win over both files."""
+def test_grafana_has_no_default_password_without_a_password_file(tmp_path: Path) -> None:
+    """A variable in `environment` would override both files."""
     name = "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"
     files = [each["path"] for each in SERVICES["grafana"]["env_file"]]
     assert files[-1] == str(stack.PASSWORD_FILE.relative_to(ROOT))
@@ -186,10 +186,10 @@ def test_grafana_finds_what_is_mounted() -> None:
 
 
 def _labels_by_series() -> dict[str, set[str]]:
-    """Every series with its labels: ours, recorded ones, and those that Prometheus and its client make."""
+    """Return every series with its labels: those of neardup, recorded ones, and those of Prometheus and its client."""
     names = ("up", "ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes")
     of_others = {name: {"instance"} for name in names}
-    # What a recorded series is grouped by comes first in its name.
+    # The name of a recorded series starts with the labels by which it is grouped.
     of_others |= {name: {name.partition(":")[0]} for name in re.findall(r"record: (\w+:neardup\S+)", RULES.read_text())}
     suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
     return of_others | {
@@ -202,7 +202,7 @@ def _labels_by_series() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)
-def test_every_panel_asks_for_metrics_and_labels_that_exist(dashboard: Path) -> None:
+def test_every_panel_uses_metrics_and_labels_that_exist(dashboard: Path) -> None:
     series = _labels_by_series()
     targets = [target for panel in json.loads(dashboard.read_text())["panels"] for target in panel["targets"]]
     assert targets
@@ -215,7 +215,7 @@ def test_every_panel_asks_for_metrics_and_labels_that_exist(dashboard: Path) -> 
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= grouped
 
 
-def test_the_dashboards_are_those_that_their_source_makes() -> None:
+def test_the_dashboards_equal_those_of_their_generator() -> None:
     assert {path.stem for path in DASHBOARDS} == set(panels.ALL)
     for path in DASHBOARDS:
         assert path.read_text() == generate.written(path.stem), "run: python -m deploy.grafana.generate"
@@ -248,20 +248,20 @@ def test_prometheus_has_the_rules_that_its_configuration_names() -> None:
 
 
 def _pip_options(text: str) -> set[str]:
-    """Every option of `pip install`, and what it installs, except for the environment and the lock file."""
+    """Return every option and argument of `pip install` except for the environment and the lock file."""
     lines = re.findall(r"/pip (?:--python \S+ )?install (.*)$", text, re.MULTILINE)
     return {word for line in lines for word in line.split() if word.startswith("--")}
 
 
-def test_the_image_is_installed_as_make_installs() -> None:
-    # A checkout is installed to be edited, from the locked backend; an image from a wheel that this backend built.
+def test_the_image_is_installed_like_a_checkout() -> None:
+    # A checkout is installed as editable from the locked backend, the image from a wheel that this backend built.
     make = _pip_options((ROOT / "Makefile").read_text()) - {"--editable", "--no-build-isolation"}
     assert _pip_options(DOCKERFILE) == make
     assert re.search(r"/pip wheel .*--no-build-isolation", DOCKERFILE)
     assert set(re.findall(r"--requirement (\S+)", DOCKERFILE)) == {"deploy/lock/build.txt", "deploy/lock/runtime.txt"}
 
 
-def test_the_build_context_holds_what_the_image_copies_and_nothing_else() -> None:
+def test_the_build_context_contains_exactly_what_the_image_copies() -> None:
     copied = {
         source
         for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)

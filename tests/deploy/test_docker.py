@@ -1,7 +1,7 @@
-"""The image and the stack in a real Docker engine: first page, crash, upgrade, users, and the pods of the manifests.
+"""Tests with the image and the stack in a real Docker engine: first page, crash, upgrade, users, Kubernetes pods.
 
-The tests share one stack and run in this order. Without an engine, or where it cannot pull the base images, all are
-skipped with one reason.
+The tests share one stack and run in this order. Without an engine, or if it cannot pull the base images, all of them
+are skipped with one reason.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ pytestmark = pytest.mark.docker
 HASHING = "neardup/kernels/common/hashing.py"
 PAGES = 300
 GOAL_SECONDS = 0.6
-"""Goal for the first page of a new stack. It is reported and not asserted: the machine may be busy."""
+"""Goal for the first page of a new stack. It is reported but not asserted, because the machine may be busy."""
 ANY_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack whose image is built and that is not started."""
+    """Provide a stack whose image is built and which is not started."""
     if reason := missing():
         pytest.skip(reason)
     made = Stack(tmp_path_factory.mktemp("docker"))
@@ -55,14 +55,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def running(built: Stack) -> Stack:
-    """The stack, healthy and without pages."""
+    """Provide the stack, healthy and without pages."""
     built.up()
     return built
 
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of distinct pages."""
+    """Write a file of distinct pages."""
     path = tmp_path_factory.mktemp("crawl") / "pages.jsonl"
     lines = [json.dumps({"url": f"http://a.example/{n}", "text": " ".join(text_of(n))}) for n in range(PAGES)]
     path.write_text("\n".join(lines))
@@ -70,7 +70,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def produced(stack: Stack, path: Path, **environment: str) -> str:
-    """Send the pages of a file; return the counts of their verdicts."""
+    """Send the pages of a file and return the counts of their verdicts."""
     done = stack.neardup("produce", str(path), "--wait", "--timeout", "60", **environment)
     assert done.returncode == 0, done.stderr + stack.compose("logs", "--tail", "20")
     return done.stdout
@@ -79,7 +79,7 @@ def produced(stack: Stack, path: Path, **environment: str) -> str:
 def wait_for(holds: Callable[[], bool], seconds: float = ANY_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        assert time.monotonic() < deadline, f"expected this within {seconds:g} s"
         time.sleep(0.5)
 
 
@@ -96,7 +96,7 @@ def wait_for(holds: Callable[[], bool], seconds: float = ANY_SECONDS) -> None:
     ids=" ".join,
 )
 def test_the_image_runs_as_any_user(built: Stack, options: tuple[str, ...]) -> None:
-    """With state on the volume, and with the kernels of the image."""
+    """State is on the volume, and the compiled kernels are those of the image."""
     pages = "\n".join(json.dumps({"url": f"http://a.example/{n}", "text": " ".join(text_of(0))}) for n in range(2))
     program = 'set -e; neardup warm-up; neardup dedup - --state "$NEARDUP_STATE" --out -; id'
     options = (*options, "--cap-drop", "ALL", "--entrypoint", "sh")
@@ -117,7 +117,7 @@ def test_the_image_has_no_tools_and_a_version(built: Stack) -> None:
 
 
 def test_every_package_of_the_image_is_imported_or_required(built: Stack) -> None:
-    """Every module can be imported, too: the build removes nothing that is used."""
+    """All modules can be imported, so the build removes no file that is used."""
     found = sizes.measure(built.image)
     assert {"neardup", "numba", "uvloop"} <= {each["name"] for each in found["packages"] if each["imported"]}
     assert [each["name"] for each in found["packages"] if not each["imported"] and not each["by"]] == []
@@ -151,7 +151,7 @@ def test_a_changed_kernel_takes_effect_over_a_kept_volume(built: Stack) -> None:
 
 
 def test_compose_needs_no_variable(tmp_path: Path) -> None:
-    """Of a fresh clone, without a file with a password."""
+    """The checkout is fresh, without a password file."""
     if reason := missing():
         pytest.skip(reason)
     (tmp_path / "deploy/grafana").mkdir(parents=True)
@@ -188,7 +188,7 @@ async def test_the_first_page_of_a_new_stack(running: Stack, record_property: Ca
 
 
 async def _seconds_to_verdict(broker: str) -> tuple[float, float]:
-    """Return the latency of one page as its verdict has it, and with the client's own connections."""
+    """Return the latency of one page according to its verdict, and as measured by a client with new connections."""
     settings = Settings(broker=broker)
     topics, stop, positioned = Topics.under(settings.prefix), asyncio.Event(), asyncio.Event()
     page = Page("http://first.example/", text=" ".join(text_of(PAGES + 1)))
@@ -248,7 +248,7 @@ def test_an_upgraded_image_keeps_state_and_uses_its_own_kernels(running: Stack, 
 
 
 def test_the_pods_of_the_manifests_run_as_containers(running: Stack, tmp_path: Path) -> None:
-    """With their commands, users, variables and mounts, a read-only file system and no capability."""
+    """The containers have the commands, users, variables and mounts of the pods, a read-only root and no capability."""
     running.compose("stop", "--timeout", "30", *WORKERS)
     prefix = "pods"
     names = {named(owner): f"{running.project}-pod-{named(owner)}" for owner in WITH_PODS}
@@ -271,11 +271,11 @@ def test_the_pods_of_the_manifests_run_as_containers(running: Stack, tmp_path: P
 
 
 def _as_container(running: Stack, owner: Object, prefix: str) -> list[str]:
-    """The options, image and arguments of `docker run` for the one container of a pod."""
+    """Return the options, image and arguments of `docker run` for the only container of a pod."""
     pod = pod_of(owner)
     [container] = pod["containers"]
     security = pod["securityContext"]
-    # One broker instead of three, which is reached under the name that settings.yaml has.
+    # There is one broker instead of three. Its name on the network is the one in settings.yaml.
     variables = {**environment(owner), "NEARDUP_REPLICATION": "1", "NEARDUP_PREFIX": prefix}
     options = ["--network", f"{running.project}_default", "--user", f"{security['runAsUser']}:{security['runAsGroup']}"]
     options += ["--memory", container["resources"]["limits"]["memory"].removesuffix("i").lower()]
@@ -284,7 +284,7 @@ def _as_container(running: Stack, owner: Object, prefix: str) -> list[str]:
     options += ["--read-only", "--security-opt", "no-new-privileges:true"]
     options += [word for name in container["securityContext"]["capabilities"]["drop"] for word in ("--cap-drop", name)]
     for mount in container["volumeMounts"]:
-        # A volume of Kubernetes belongs to root and is writable for the group `fsGroup`; an emptyDir for everyone.
+        # In Kubernetes a volume belongs to root and is writable for the group `fsGroup`, an emptyDir for everyone.
         mode = f"mode=2775,uid=0,gid={security['fsGroup']}" if mount["name"] == "state" else "mode=1777"
         options += ["--tmpfs", f"{mount['mountPath']}:rw,exec,{mode}"]
     return [*options, running.image, *container["args"]]

@@ -1,6 +1,6 @@
-"""The Kubernetes manifests agree with the code, the image and each other.
+"""Tests that the Kubernetes manifests agree with the code, the image and each other.
 
-The schemas of Kubernetes itself, own checks and, where kubectl is, its kustomize.
+They use the schemas of Kubernetes, checks of their own and, if kubectl is installed, its kustomize.
 """
 
 import re
@@ -44,7 +44,7 @@ def named(each: Object) -> str:
 
 CUSTOM = of_kind("PodMonitor")
 SCHEMAS = ("1.30", "1.37")
-"""The oldest release of Kubernetes that is checked, and the newest."""
+"""The oldest and the newest release of Kubernetes that is checked."""
 WORKERS = of_kind("Deployment", "StatefulSet")
 WITH_PODS = [*WORKERS, *of_kind("Job")]
 SETTINGS: dict[str, str] = of_kind("ConfigMap")[0]["data"]
@@ -97,8 +97,8 @@ def test_kustomize_accepts_them() -> None:
 @pytest.mark.parametrize(
     "each", [each for each in OBJECTS if each not in CUSTOM], ids=lambda each: f"{each['kind']}-{named(each)}"
 )
-def test_every_object_is_as_the_schema_says(each: Object, version: str) -> None:
-    """Strictly: a field that the schema does not have is an error, too."""
+def test_every_object_follows_the_schema(each: Object, version: str) -> None:
+    """The check is strict: fields that are not in the schema are errors."""
     kubernetes_validate.validate(each, version, strict=True)
 
 
@@ -112,7 +112,7 @@ def test_every_object_is_as_the_schema_says(each: Object, version: str) -> None:
         (("spec", "selector"), "shard"),
     ],
 )
-def test_a_broken_manifest_is_seen(path: tuple[str | int, ...], value: object) -> None:
+def test_a_broken_manifest_is_detected(path: tuple[str | int, ...], value: object) -> None:
     (broken,) = [deepcopy(each) for each in of_kind("StatefulSet") if named(each) == "shard"]
     place: Any = broken
     for step in path[:-1]:
@@ -122,7 +122,7 @@ def test_a_broken_manifest_is_seen(path: tuple[str | int, ...], value: object) -
         kubernetes_validate.validate(broken, SCHEMAS[-1], strict=True)
 
 
-def test_only_what_an_operator_defines_has_no_schema() -> None:
+def test_only_custom_resources_have_no_schema() -> None:
     assert [each["apiVersion"] for each in CUSTOM] == ["monitoring.coreos.com/v1"]
 
 
@@ -137,7 +137,7 @@ def test_every_command_exists(owner: Object) -> None:
 
 
 @every_pod
-def test_every_variable_is_a_setting_with_a_good_value(owner: Object) -> None:
+def test_every_variable_is_a_setting_with_a_valid_value(owner: Object) -> None:
     (container,) = pod_of(owner)["containers"]
     assert {"configMapRef": {"name": "neardup-settings"}} in container["envFrom"]
     assert set(environment(owner)) <= KNOWN
@@ -173,14 +173,14 @@ def test_every_mount_has_a_volume_and_writable_directories_are_mounted(owner: Ob
     (container,) = pod_of(owner)["containers"]
     mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert "/tmp" in mounted
-    # A volume there would hide the compiled kernels of the image.
+    # A volume at this path would hide the compiled kernels of the image.
     assert not any(path.startswith("/var/cache") for path in mounted)
     if owner in WORKERS:
         assert any(Path(environment(owner)["NEARDUP_STATE"]).is_relative_to(path) for path in mounted)
 
 
 @every_worker
-def test_selectors_match_the_pods_that_they_are_for(worker: Object) -> None:
+def test_selectors_match_their_pods(worker: Object) -> None:
     labels = worker["spec"]["template"]["metadata"]["labels"]
     assert worker["spec"]["selector"]["matchLabels"].items() <= labels.items()
     (budget,) = [each for each in of_kind("PodDisruptionBudget") if named(each) == named(worker)]
@@ -193,7 +193,7 @@ def test_selectors_match_the_pods_that_they_are_for(worker: Object) -> None:
 
 
 @every_worker
-def test_probes_ask_what_the_worker_serves(worker: Object) -> None:
+def test_probes_use_routes_of_the_worker(worker: Object) -> None:
     (container,) = pod_of(worker)["containers"]
     asked = {name: container[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert {name: each["path"] for name, each in asked.items()} == {
@@ -218,7 +218,7 @@ def test_a_worker_with_state_keeps_its_volume_and_its_name(worker: Object) -> No
     assert service["spec"]["selector"] == worker["spec"]["selector"]["matchLabels"]
 
 
-def test_only_who_reads_pages_keeps_no_state() -> None:
+def test_only_services_that_read_pages_are_stateless() -> None:
     assert [named(each) for each in of_kind("Deployment")] == ["featurizer", "canary"]
 
 

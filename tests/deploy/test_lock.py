@@ -1,7 +1,7 @@
-"""A review of the lock files, where no service can be asked for known vulnerabilities.
+"""Review of the lock files without a network, which includes no query for known vulnerabilities.
 
-Every pin has hashes, and every package that is installed here has a licence that this project may use. See
-deploy/SECURITY.md for what this is not.
+Every pin has hashes, and every package that is installed here has a licence that this project accepts. See
+deploy/SECURITY.md for the limits of this review.
 """
 
 import re
@@ -19,13 +19,13 @@ ALLOWED = re.compile(
 
 
 def pins(text: str) -> dict[str, str]:
-    """Of each pin (name, version and marker), what stands after it: its hashes."""
+    """Return for each pin (name, version and marker) the text after it, which has its hashes."""
     joined = text.replace("\\\n", " ")
     return {line.split(" --hash")[0].strip(): line for line in joined.splitlines() if line.strip()}
 
 
 def unreviewed(text: str) -> list[str]:
-    """Lines that are no pin with hashes."""
+    """Return the lines that are not pins with hashes."""
     shape = re.compile(r"[a-z0-9][a-z0-9._-]*(\[[a-z0-9,_-]+\])?==[\w.!+]+( ; [^#]+)?")
     return [
         pin
@@ -35,11 +35,11 @@ def unreviewed(text: str) -> list[str]:
 
 
 def licence_of(name: str) -> str:
-    """Everything that a package says about it."""
+    """Return all licence statements of a package."""
     about = metadata(name)
     said = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
     said += [each for each in about.get_all("Classifier") or () if each.startswith("License")]
-    # Some put the whole text there.
+    # Some packages have the whole text in this field.
     return " ".join(each[:200] for each in said)
 
 
@@ -56,12 +56,12 @@ def test_every_line_is_a_pin_with_hashes_and_no_address(lock: Path) -> None:
         "pkg @ file:x --hash=sha256:" + 64 * "0", "numpy==2.0 --hash=md5:0",
     ],
 )  # fmt: skip
-def test_what_is_no_pin_with_hashes_is_seen(line: str) -> None:
+def test_a_line_that_is_not_a_pin_with_hashes_is_detected(line: str) -> None:
     assert unreviewed(line)
 
 
 @pytest.mark.parametrize("lock", ["runtime", "build"])
-def test_all_of_the_image_is_in_what_is_tested(lock: str) -> None:
+def test_all_packages_of_the_image_are_tested(lock: str) -> None:
     of_image, dev = ({*pins((ROOT / f"deploy/lock/{name}.txt").read_text())} for name in (lock, "dev"))
     assert of_image <= dev
 
@@ -71,7 +71,7 @@ def test_the_image_has_no_build_tools() -> None:
     assert not runtime & {"pip", "setuptools", "wheel", "hatchling", "editables"}
 
 
-def test_every_package_has_a_licence_that_may_be_used() -> None:
+def test_every_package_has_an_accepted_licence() -> None:
     unknown = {}
     for lock in LOCKS:
         for pin in pins(lock.read_text()):

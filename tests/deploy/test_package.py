@@ -1,4 +1,4 @@
-"""Wheel and sdist: built from the checkout, installed into an empty environment, and used from an unrelated folder."""
+"""Tests of wheel and sdist: built from the checkout, installed in an empty environment, and used in another folder."""
 
 import json
 import os
@@ -20,11 +20,11 @@ import neardup
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "deploy/lock/runtime.txt"
 NO_INDEX = "connection broken by"
-"""Pip's words for a package index that cannot be reached."""
+"""Part of pip's message about a package index that cannot be reached."""
 
 
 def run(*command: object, cwd: Path, check: bool = True, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command with nothing of this checkout in its environment."""
+    """Run a command without variables and paths of this checkout in its environment."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "PYTHON"))}
     done = subprocess.run(
         [str(word) for word in command], cwd=cwd, env=inherited | environ, capture_output=True, text=True, timeout=570,
@@ -55,7 +55,7 @@ def content(wheel: Path) -> dict[str, bytes]:
         return {name: opened.read(name) for name in opened.namelist()}
 
 
-def test_the_wheel_has_the_packages_their_data_and_the_licence_and_nothing_else(built: Path) -> None:
+def test_the_wheel_has_exactly_the_packages_their_data_and_the_licence(built: Path) -> None:
     names = set(content(only(built, "*.whl")))
     info = f"neardup-{neardup.__version__}.dist-info"
     assert {"neardup/py.typed", "neardup/text/unicode_tables.npz", f"{info}/licenses/LICENSE"} <= names
@@ -78,7 +78,7 @@ def test_the_sdist_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
 
 
 class Installed:
-    """An environment with the wheel and the locked packages, and an unrelated folder to work in."""
+    """An environment with the wheel and the locked packages, and a separate working folder."""
 
     def __init__(self, folder: Path) -> None:
         self.environment, self.work, self._cache = folder / "environment", folder / "work", folder / "cache"
@@ -96,7 +96,7 @@ class Installed:
         return run(self.bin / program, *arguments, cwd=self.work, check=False, **own)
 
     def files(self) -> dict[Path, tuple[int, int]]:
-        """Size and time of change of each file that was installed."""
+        """Return size and modification time of each installed file."""
         found = [path for path in self.environment.rglob("*") if path.is_file() and not path.is_symlink()]
         return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
@@ -106,7 +106,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """Read-only once installed, as in a system that root administers."""
+    """Provide an environment that is read-only after the installation, like a system administered by root."""
     folder = tmp_path_factory.mktemp("installed")
     new = Installed(folder)
     venv.create(new.environment, with_pip=True)
@@ -119,7 +119,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     _chmod(new.environment, 0o555)
     yield new
     _chmod(new.environment, 0o755)
-    shutil.rmtree(folder)  # some hundred megabytes
+    shutil.rmtree(folder)  # several hundred megabytes
 
 
 def _chmod(folder: Path, mode: int) -> None:
@@ -148,7 +148,7 @@ def test_an_installed_wheel_works_from_an_unrelated_folder_and_writes_nothing_to
     done = installed.run("python", "example.py")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "skipped None None\n", "three dots are too short a page"
-    # The same with pages that are long enough.
+    # The same example with pages that are long enough.
     shutil.rmtree(installed.work / "state")
     (installed.work / "example.py").write_text(
         example.replace("...", text)
@@ -156,7 +156,7 @@ def test_an_installed_wheel_works_from_an_unrelated_folder_and_writes_nothing_to
     )
     assert installed.run("python", "example.py").stdout.splitlines() == ["unique None None", "https://a.example/"]
 
-    assert installed.compiled() > 50, "the cache of the kernels is not where NUMBA_CACHE_DIR says"
+    assert installed.compiled() > 50, "expected the kernel cache in NUMBA_CACHE_DIR"
     assert installed.files() == before
 
 
@@ -167,7 +167,7 @@ def test_only_the_installed_package_is_imported(installed: Installed) -> None:
 
 
 def library_example() -> str:
-    """The code that README shows for the library."""
+    """Return the library example of the README."""
     found = re.search(r"As a library:\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text())
     assert found is not None
     return textwrap.dedent(found[1]).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Every panel and every rule, asked of a real Prometheus that watches real services on a real broker."""
+"""Tests of every panel and every rule on a real Prometheus that monitors real services on a real broker."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ IN_RULES = [
 ]
 ALERTS = {rule.values[0] for rule in IN_RULES if str(rule.id).startswith("Neardup")}
 
-# Of what may rightly be empty, every series it asks for must still be there.
+# Expressions that may be empty must still refer only to series that exist.
 MAY_BE_EMPTY: list[tuple[Callable[[str], bool], str]] = [
     (lambda expression: expression in ALERTS, "an alert that does not fire"),
     (lambda expression: "neardup_dead_letters_total" in expression, "a stage that refused nothing"),
@@ -68,13 +68,13 @@ MAY_BE_EMPTY: list[tuple[Callable[[str], bool], str]] = [
 
 
 class Prometheus:
-    """A running server, asked over HTTP."""
+    """A running server, queried over HTTP."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def ask(self, expression: str) -> list[float]:
-        """The values of an instant query, those that are numbers."""
+    def query(self, expression: str) -> list[float]:
+        """Return the values of an instant query without NaN."""
         url = f"http://127.0.0.1:{self._port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
         with urllib.request.urlopen(url, timeout=20) as answer:
             body: dict[str, Any] = json.load(answer)
@@ -83,38 +83,38 @@ class Prometheus:
         return [value for value in values if not math.isnan(value)]
 
     def empty(self, expression: str) -> list[str]:
-        """What of an expression has no data: itself, unless it may be empty, and every series that it asks for."""
-        found = [] if any(holds(expression) for holds, _ in MAY_BE_EMPTY) or self.ask(expression) else [expression]
-        return found + [series for series in series_of(expression) if not self.ask(series)]
+        """Return the parts of an expression without data: the expression, unless it may be empty, and its series."""
+        found = [] if any(holds(expression) for holds, _ in MAY_BE_EMPTY) or self.query(expression) else [expression]
+        return found + [series for series in series_of(expression) if not self.query(series)]
 
     def still_empty(self, expression: str) -> list[str]:
-        """The same after a while: a scrape that a busy machine missed makes every series of a worker pause."""
+        """Return `empty` after a while: if a busy machine misses a scrape, all series of a worker are interrupted."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := self.empty(expression)) and time.monotonic() < deadline:
             time.sleep(1)
         return found
 
     def wait(self, expression: str, least: float) -> None:
-        """Until it is at least that."""
+        """Wait until the value is at least `least`."""
         deadline = time.monotonic() + SECONDS
         value = -math.inf
         while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):  # it is starting
-                value = max(self.ask(expression), default=-math.inf)
+            with contextlib.suppress(OSError):  # the server is still starting
+                value = max(self.query(expression), default=-math.inf)
             if value >= least:
                 return
             time.sleep(0.5)
-        raise AssertionError(f"{expression} is {value} after {SECONDS:g} s, expected {least} or more")
+        raise AssertionError(f"expected {expression} to be at least {least} within {SECONDS:g} s, got {value}")
 
 
 def series_of(expression: str) -> list[str]:
-    """The selectors in it; ALERTS aside, of which there are none when all is well."""
+    """Return the selectors of an expression except for ALERTS, which has no series when no alert fires."""
     return re.findall(r"(?<![\w:])(?:(?:\w+:)?(?:neardup|process)_[\w:]+|up)(?:\{[^}]*\})?", expression)
 
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """Where prometheus and promtool are."""
+    """Return the folder of prometheus and promtool."""
     try:
         return fetch.programs()
     except fetch.FetchError as error:
@@ -132,7 +132,7 @@ def test_promtool_accepts_configuration_and_rules(programs: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_alert_fires_when_it_must_and_only_then(programs: Path) -> None:
+def test_every_alert_fires_exactly_when_it_should(programs: Path) -> None:
     done = promtool(programs, "test", "rules", RULES.with_name("rules_test.yml"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert {rule.id for rule in IN_RULES if rule.values[0] in ALERTS} == set(
@@ -141,7 +141,7 @@ def test_every_alert_fires_when_it_must_and_only_then(programs: Path) -> None:
 
 
 def rewritten(ports: Sequence[int], own_port: int) -> dict[str, Any]:
-    """The repository's configuration, with the addresses of what runs here, and in more of a hurry."""
+    """Return the configuration of the repository with local addresses and shorter intervals."""
     configuration: dict[str, Any] = yaml.safe_load(CONFIGURATION.read_text())
     configuration["global"] = {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"}
     configuration["rule_files"] = [str(CONFIGURATION.parent / name) for name in configuration["rule_files"]]
@@ -162,7 +162,7 @@ async def send(settings: Settings, first: int, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """One worker of each service, a sample crawl through them in two parts, and Prometheus watching."""
+    """Run one worker of each service, send a sample crawl in two parts, and monitor it with Prometheus."""
     if not broker.real:
         pytest.skip(f"needs Apache Kafka for topics and groups; have {broker.about}")
     directory = tmp_path_factory.mktemp("panels")
@@ -190,7 +190,7 @@ def prometheus(broker: FoundBroker, programs: Path, tmp_path_factory: pytest.Tem
         for worker in workers:
             worker.await_ready(SECONDS)
         server = Prometheus(port)
-        # Half, and when it was seen the other half: a rate needs two looks with work between them.
+        # Send the second half after the first was scraped, because a rate needs two samples with work between them.
         for first in (0, PAGES // 2):
             asyncio.run(send(settings, first, PAGES // 2))
             server.wait("sum(neardup_verdicts_total)", first + PAGES // 2)
@@ -218,13 +218,13 @@ def test_every_rule_has_data(prometheus: Prometheus, expression: str) -> None:
 
 
 def test_no_alert_fires_in_a_healthy_deployment(prometheus: Prometheus) -> None:
-    # One page in 150 cannot be read, and too few for the alert on dead letters.
-    assert prometheus.ask('ALERTS{alertstate="firing"}') == []
+    # One page in 150 cannot be read, which is below the threshold of the alert on dead letters.
+    assert prometheus.query('ALERTS{alertstate="firing"}') == []
 
 
 @pytest.mark.parametrize("metric", ["neardup_lag_records", "neardup_dead_letters_total", "up"])
-def test_a_metric_with_a_wrong_name_is_seen(prometheus: Prometheus, metric: str) -> None:
-    """Also where the whole expression may be empty."""
+def test_a_metric_with_a_wrong_name_is_detected(prometheus: Prometheus, metric: str) -> None:
+    """This includes expressions that may be empty."""
     broken = [
         re.sub(rf"\b{metric}\b", f"{metric}s" if metric != "up" else "neardup_up", expression)
         for dashboard in DASHBOARDS.values()

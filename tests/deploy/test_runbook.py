@@ -1,4 +1,4 @@
-"""The runbook cannot rot: its commands, files, settings and alerts exist, and every alert has its section."""
+"""Tests of the runbook: its commands, files, settings and alerts exist, and every alert has its section."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ PROCEDURES = ("Scale out", "Size a deployment", "Restore from nothing", "Change 
 
 
 def parsed(command: str) -> None:
-    """Raises if there is no such command or option."""
+    """Parse the command. Raises if there is no such command or option."""
     words = shlex.split(command)[1:]
     current: click.Command = main
     while isinstance(current, click.Group) and words:
@@ -46,7 +46,7 @@ def test_every_procedure_has_a_section_with_a_command_to_run(procedure: str) -> 
 
 
 @pytest.mark.parametrize("wrong", ["neardup nothing", "neardup status --nothing"])
-def test_a_command_that_does_not_exist_is_seen(wrong: str) -> None:
+def test_a_command_that_does_not_exist_is_detected(wrong: str) -> None:
     with pytest.raises((KeyError, AssertionError)):
         parsed(wrong)
 
@@ -58,13 +58,13 @@ def test_every_file_and_setting_exists() -> None:
     assert set(re.findall(r"NEARDUP_[A-Z_]*[A-Z]", RUNBOOK + SECURITY)) <= known
 
 
-def test_every_alert_has_its_section_and_the_other_way_round() -> None:
+def test_alerts_and_their_sections_correspond() -> None:
     section = RUNBOOK.split("## What each alert asks of you")[1].split("\n## ")[0]
     assert re.findall(r"^### (\w+)$", section, re.MULTILINE) == [each["alert"] for each in ALERTS]
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda each: str(each["alert"]))
-def test_every_alert_says_what_it_means_what_to_do_and_where_to_read_on(alert: dict[str, dict[str, str]]) -> None:
+def test_every_alert_has_a_meaning_a_remedy_and_a_link(alert: dict[str, dict[str, str]]) -> None:
     assert alert["labels"]["severity"] in ("page", "warning")
     notes = alert["annotations"]
     assert notes.keys() == {"summary", "meaning", "action", "runbook"}

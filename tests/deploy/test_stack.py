@@ -1,4 +1,4 @@
-"""The stack without Docker: what docker-compose.yml becomes on one machine, and how its processes are known again."""
+"""Tests of the stack without Docker: the translation of docker-compose.yml, and recognition of its processes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def _worker(port: int, **more: Any) -> dict[str, Any]:
 
 
 def _compose() -> dict[str, Any]:
-    """Deliberately not in the order of its dependencies."""
+    """Return services in an order that differs from that of their dependencies."""
     return {
         "services": {
             "second": _worker(7002, depends_on={"topics": {"condition": "service_completed_successfully"}}),
@@ -52,13 +52,13 @@ def _translated(**more: Any) -> dict[str, Process]:
     return {each.name: each for each in translate(_compose(), DATA, **more)}
 
 
-def test_each_process_comes_after_those_it_depends_on() -> None:
+def test_each_process_follows_its_dependencies() -> None:
     names = list(_translated())
     assert names[:3] == ["kafka-fetch", "kafka", "topics"]
     assert sorted(names[3:]) == ["first", "second"]
 
 
-def test_what_needs_docker_is_left_out() -> None:
+def test_services_that_need_docker_are_left_out() -> None:
     assert "grafana" not in _translated()
 
 
@@ -92,13 +92,13 @@ def test_kafka_is_the_broker_without_docker_on_the_published_port() -> None:
     assert (kafka.port, kafka.ready_path, kafka.grace_seconds) == (7092, None, 60)
 
 
-def test_another_version_of_kafka_has_data_of_its_own() -> None:
+def test_another_version_of_kafka_has_separate_data() -> None:
     named = _translated(kafka_version="9.8.7")
     assert named["kafka"].command[-5:] == ("/data/kafka-9.8.7", "--port", "7092", "--version", "9.8.7")
     assert named["kafka-fetch"].command[-1] == "9.8.7"
 
 
-def test_the_real_file_leaves_nothing_of_the_container_behind() -> None:
+def test_the_real_file_is_translated_without_container_paths() -> None:
     compose = yaml.safe_load(stack.COMPOSE.read_text())
     processes = translate(compose, DATA)
     assert [each.name for each in processes][:3] == ["kafka-fetch", "kafka", "topics"]
@@ -127,7 +127,7 @@ def test_a_recycled_pid_is_not_ours(tmp_path: Path) -> None:
     assert process.pid() is None
 
 
-def test_a_process_that_ended_does_not_run_even_before_it_is_reaped(tmp_path: Path) -> None:
+def test_an_ended_process_does_not_count_as_running_before_it_is_reaped(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         started = stack._started(child.pid)
         assert started
@@ -136,13 +136,13 @@ def test_a_process_that_ended_does_not_run_even_before_it_is_reaped(tmp_path: Pa
         assert stack._started(child.pid) is None
 
 
-def test_up_shows_the_end_of_the_log_of_what_failed(tmp_path: Path) -> None:
+def test_up_shows_the_end_of_the_log_of_a_failed_process(tmp_path: Path) -> None:
     process = _process(tmp_path / "it", "-c", "import sys; sys.exit('the reason')")
     with pytest.raises(StackError, match=r"(?s)it ended with 1:.*the reason"):
         stack.up([process])
 
 
-def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
+def test_down_stops_only_the_processes_that_up_started(tmp_path: Path) -> None:
     port = broker.free_port()
     process = _process(tmp_path / "it", "-m", "http.server", str(port), "--bind", "127.0.0.1", port=port)
     stack.up([process])
@@ -163,9 +163,9 @@ def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
     stack.down([process])
 
 
-def test_the_password_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_the_password_is_created_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / ".run" / "grafana.env"
-    old = os.umask(0)  # the mode does not depend on it
+    old = os.umask(0)  # the file mode must not depend on the umask
     try:
         stack.keep_password(path)
     finally:

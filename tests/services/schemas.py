@@ -1,4 +1,4 @@
-"""Checks values against the part of JSON Schema that our OpenAPI description uses."""
+"""Validation of values against the subset of JSON Schema that the OpenAPI description uses."""
 
 import re
 from typing import Any
@@ -14,8 +14,8 @@ _KNOWN = {
 
 
 def problems(value: Any, schema: dict[str, Any], whole: dict[str, Any], at: str = "$") -> list[str]:
-    """What is wrong with a value; nothing if it fits."""
-    assert set(schema) <= _KNOWN, f"{at}: a word that this check does not know: {set(schema) - _KNOWN}"
+    """Return the errors of a value. The list is empty if the value is valid."""
+    assert set(schema) <= _KNOWN, f"{at}: keywords that this check does not support: {set(schema) - _KNOWN}"
     if "$ref" in schema:
         return problems(value, resolved(schema["$ref"], whole), whole, at)
     if "oneOf" in schema:
@@ -48,7 +48,7 @@ def problems(value: Any, schema: dict[str, Any], whole: dict[str, Any], at: str 
 
 
 def resolved(reference: str, whole: dict[str, Any]) -> dict[str, Any]:
-    """What a $ref points at."""
+    """Return the target of a $ref."""
     at: Any = whole
     for part in reference.removeprefix("#/").split("/"):
         at = at[part]

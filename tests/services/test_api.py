@@ -1,4 +1,4 @@
-"""Questions over HTTP: every answer and every error as the description says, and the loop never waits."""
+"""Tests of queries over HTTP: answers and errors follow the OpenAPI description, and the event loop never blocks."""
 
 import asyncio
 import io
@@ -41,7 +41,7 @@ def html(words: list[str]) -> bytes:
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pass over a story under many urls, one of which showed something else later, and a part of the story."""
+    """Run a pass over a story under many urls, one of which had another text later, and over a part of the story."""
     directory = tmp_path_factory.mktemp("state")
     pages = [Page(url, html=html(STORY)) for url in URLS]
     pages += [Page(URLS[0], html=html(text_of(2, 300))), Page("http://c.example/part", html=html(STORY[20:90]))]
@@ -55,7 +55,7 @@ def known(state: Path) -> Queries:
 
 
 async def ask(app: web.Application, method: str, path: str, **more: Any) -> tuple[int, Any]:
-    """Status and body; both must be as the description says."""
+    """Return status and body after a check of both against the description."""
     async with TestClient(TestServer(app)) as client, client.request(method, path, **more) as answer:
         body = json.loads(await answer.read())
         assert answer.headers["Content-Type"] == "application/json"
@@ -77,7 +77,7 @@ async def test_a_url_is_looked_up(known: Queries) -> None:
     assert [each["url"] for each in body["contains"]] == ["http://c.example/part"]
 
 
-async def test_a_limit_is_kept(known: Queries) -> None:
+async def test_a_limit_is_applied(known: Queries) -> None:
     _, body = await ask(make_api(known), "GET", f"/lookup?url={quote(URLS[1])}&limit=2")
     assert len(body["clusters"][0]["urls"]) == 2
     assert body["clusters"][0]["size"] == len(URLS)
@@ -91,20 +91,20 @@ async def test_a_hostile_url_is_looked_up_like_any_other(known: Queries, url: st
 
 
 @pytest.mark.parametrize("kind", ["text/html", "text/html; charset=utf-8", "application/xhtml+xml"])
-async def test_a_page_is_compared_with_what_is_known(known: Queries, kind: str) -> None:
+async def test_a_page_is_compared_with_the_documents(known: Queries, kind: str) -> None:
     status, body = await ask(make_api(known), "POST", "/similar", data=html(STORY), headers={"Content-Type": kind})
     assert status == 200
     assert [each["relation"] for each in body["documents"]] == ["identical", "contains"]
 
 
 @pytest.mark.parametrize(("kind", "relation"), [("text/html", "same-text"), ("text/plain", "same-shingles")])
-async def test_what_looks_like_markup_is_words_in_plain_text(known: Queries, kind: str, relation: str) -> None:
+async def test_markup_in_plain_text_is_not_parsed(known: Queries, kind: str, relation: str) -> None:
     given = {"data": " ".join(["<b>", *STORY]).encode(), "headers": {"Content-Type": kind}}
     _, body = await ask(make_api(known), "POST", "/similar?limit=1", **given)
     assert [each["relation"] for each in body["documents"]] == [relation]
 
 
-async def test_a_page_that_cannot_be_compared_says_why(known: Queries) -> None:
+async def test_a_page_that_cannot_be_compared_has_a_reason(known: Queries) -> None:
     status, body = await ask(make_api(known), "POST", "/similar", data=b"", headers={"Content-Type": "text/html"})
     assert (status, body) == (200, {"skipped": "empty", "documents": []})
 
@@ -114,7 +114,7 @@ async def test_a_page_that_moved_is_found(known: Queries) -> None:
     assert (status, body["moved"], body["found"]["relation"]) == (200, True, "identical")
 
 
-async def test_a_page_that_is_nowhere_else_is_null(known: Queries) -> None:
+async def test_a_page_without_copies_is_null(known: Queries) -> None:
     _, body = await ask(make_api(known), "GET", f"/moved?url={quote('http://c.example/part')}")
     assert (body["moved"], body["found"]) == (False, None)
 
@@ -143,7 +143,7 @@ async def test_an_unknown_url_is_not_found(known: Queries, path: str) -> None:
         f"/lookup?url=a&limit={'9' * 5000}",
     ],
 )  # fmt: skip
-async def test_a_request_that_makes_no_sense_says_what_was_expected(known: Queries, path: str) -> None:
+async def test_an_invalid_request_is_a_clear_error(known: Queries, path: str) -> None:
     status, body = await ask(make_api(known), "GET", path)
     assert status == 400
     assert "expected" in body["error"]
@@ -158,7 +158,7 @@ async def test_a_body_of_another_type_is_refused(known: Queries, kind: str) -> N
 
 @pytest.mark.parametrize("mounted", [False, True])
 async def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_not(known: Queries, mounted: bool) -> None:
-    """Whatever the limit of the application is that this one is mounted in."""
+    """The limit does not depend on the limit of the application into which this one is mounted."""
     for size, expected in ((3_000_000, 200), (3_000_001, 413)):
         app: web.Application = make_api(known, most_body_bytes=3_000_000)
         if mounted:
@@ -169,7 +169,7 @@ async def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_not(know
         assert status == expected
 
 
-async def test_a_page_over_the_limits_of_reading_is_refused() -> None:
+async def test_a_page_over_the_limits_is_refused() -> None:
     class Strict(Queries):
         def __init__(self) -> None:
             pass
@@ -197,12 +197,12 @@ async def test_before_the_first_pass_the_service_is_not_available(tmp_path: Path
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/", 404), ("GET", "/similar", 405), ("PUT", "/lookup", 405)]
 )
-async def test_what_is_no_route_is_an_error_in_json_too(known: Queries, method: str, path: str, status: int) -> None:
+async def test_an_unknown_route_is_an_error_in_json(known: Queries, method: str, path: str, status: int) -> None:
     got, body = await ask(make_api(known), method, path)
     assert (got, list(body)) == (status, ["error"])
 
 
-async def test_an_unexpected_error_tells_nothing_of_the_inside(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_reveals_no_internals(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Queries):
         def __init__(self) -> None:
             pass
@@ -227,7 +227,7 @@ async def test_the_description_is_served_and_names_every_route(known: Queries) -
     assert routes == {(path, method) for path, methods in body["paths"].items() for method in methods}
 
 
-def test_every_schema_of_the_description_is_used_and_every_reference_leads_somewhere() -> None:
+def test_every_schema_of_the_description_is_used_and_every_reference_is_valid() -> None:
     written = json.dumps(DESCRIPTION)
     for name in DESCRIPTION["components"]["schemas"]:
         assert f'"#/components/schemas/{name}"' in written
@@ -235,7 +235,7 @@ def test_every_schema_of_the_description_is_used_and_every_reference_leads_somew
         assert part.partition('"')[0] in DESCRIPTION["components"]["schemas"]
 
 
-def test_nothing_but_questions_can_be_asked() -> None:
+def test_no_route_changes_anything() -> None:
     methods = {method for path in DESCRIPTION["paths"].values() for method in path}
     assert methods == {"get", "post"}
     assert [path for path, each in DESCRIPTION["paths"].items() if "post" in each] == ["/similar"]
@@ -245,7 +245,7 @@ def test_nothing_but_questions_can_be_asked() -> None:
 
 
 class Slow(Queries):
-    """Whose slow questions end only when a fast one was answered: that is, if they run side by side."""
+    """Queries whose slow calls end only after a fast one was answered, so they must run in parallel."""
 
     def __init__(self) -> None:
         self._answered = threading.Event()
@@ -263,7 +263,7 @@ class Slow(Queries):
 
 
 @pytest.mark.parametrize(("path", "times", "expected"), [("/lookup?url=slow", 1, 404), ("/changes", 50, 200)])
-async def test_slow_questions_do_not_hold_up_the_others(path: str, times: int, expected: int) -> None:
+async def test_slow_queries_do_not_block_others(path: str, times: int, expected: int) -> None:
     async with TestClient(TestServer(make_api(Slow()))) as client:
 
         async def status(path: str) -> int:
@@ -278,7 +278,7 @@ async def test_slow_questions_do_not_hold_up_the_others(path: str, times: int, e
 
 @pytest.fixture
 def serving(state: Path, tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", str, Path]]:
-    """`neardup serve` over a state directory whose results come later."""
+    """Run `neardup serve` on a state directory without results."""
     process = subprocess.Popen(
         [str(BIN / "neardup"), "serve", "--state", str(tmp_path), "--port", "0"], text=True, stdout=subprocess.PIPE
     )
@@ -299,7 +299,7 @@ def get(address: str) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_serves_notices_a_new_pass_and_ends_cleanly(
+def test_the_command_serves_a_new_pass_and_ends_cleanly(
     serving: tuple["subprocess.Popen[str]", str, Path], state: Path, ending: signal.Signals
 ) -> None:
     process, address, directory = serving

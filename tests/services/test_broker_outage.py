@@ -1,4 +1,4 @@
-"""Workers of every service while their broker is away: readiness, log lines, and no page lost."""
+"""Tests of workers of every service during an outage of the broker: readiness, log lines, and no lost page."""
 
 import asyncio
 import json
@@ -22,17 +22,17 @@ from tests.support.brokers import VERSION
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.real_broker,
-    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven, to start a broker of its own"),
+    pytest.mark.skipif(not kafka.available(), reason="needs Java and Maven to start a broker of its own"),
 ]
 
 OUTAGE_SECONDS = 25.0
 NOT_READY_WITHIN_SECONDS = 15.0
 READY_WITHIN_SECONDS = 30.0
-"""After the broker accepts connections again: partition leaders, the next query, and a rebalance."""
+"""Time after the broker accepts connections again, for partition leaders, the next query, and a rebalance."""
 SAMPLE_SECONDS = 0.5
 SECONDS_PER_LINE = 2.0
 MOST_LINES = 80
-"""Of an outage, the rebalance that may follow it included: a few per partition."""
+"""Maximum number of log lines of an outage with its rebalance, a few per partition."""
 PAGES = 400
 
 
@@ -59,7 +59,7 @@ def settings(cluster: kafka.Cluster, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def started(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
-    """One worker of each service, ready."""
+    """Provide one ready worker of each service."""
     made = Deployment(settings, tmp_path)
     try:
         created = made.neardup("topics", "create")
@@ -75,7 +75,7 @@ def started(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
 
 
 class Readiness:
-    """The answers of one worker to /readyz over time; only changes are kept."""
+    """The responses of one worker to /readyz over time; only changes are stored."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -96,7 +96,7 @@ class Readiness:
         return self.changes[-1][1]
 
     def first(self, ready: bool, after: float) -> float:
-        """Return the seconds from `after` to the first answer of this kind, infinity if there is none."""
+        """Return the seconds from `after` to the first response of this kind, or infinity."""
         return next((at - after for at, is_ready, _ in self.changes if at >= after and is_ready is ready), math.inf)
 
 
@@ -158,10 +158,10 @@ async def test_an_outage_shows_in_readyz_and_in_few_lines_and_loses_nothing(
     check(settings, await last_verdicts(settings, PAGES, 90), pages, tmp_path / "embedded")
 
 
-async def test_a_broker_that_accepts_connections_and_does_not_answer_is_an_outage(
+async def test_a_broker_that_accepts_connections_but_does_not_respond_is_an_outage(
     cluster: kafka.Cluster, started: Deployment
 ) -> None:
-    """The requests of the client wait for minutes; readiness must not."""
+    """The requests of the client wait for minutes, but readiness must not."""
     process = cluster.nodes[0].process
     assert process is not None
     async with sampled(started.workers) as readiness:

@@ -1,4 +1,4 @@
-"""Canaries on a real broker: planted by their service, seen by the operator, and not by the crawler."""
+"""Tests of canaries on a real broker: their service plants them, and only the operator receives their verdicts."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ PAGES = 120
 SECONDS = 60.0
 
 
-async def test_the_operator_sees_canaries_and_the_crawler_does_not(deployment: Deployment) -> None:
+async def test_only_the_operator_receives_verdicts_on_canaries(deployment: Deployment) -> None:
     assert deployment.neardup("topics", "create").returncode == 0
     services = ("featurizer", "shard", "aggregator", "canary")
     deployment.settings = replace(deployment.settings, canary_share=0.9)

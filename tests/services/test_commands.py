@@ -1,4 +1,4 @@
-"""`neardup fingerprint` and `neardup explain`, as people and programs call them."""
+"""Tests of `neardup fingerprint` and `neardup explain` with their outputs as text and as JSON."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ TEXT = "the river rises in the hills to the north of the old town and runs for n
 
 @pytest.fixture
 def pages(tmp_path: Path) -> list[str]:
-    """A page, the same in other clothes, one with a word changed, another one, and a short one."""
+    """Write a page, the same text in other markup, one with a changed word, another text, and a short one."""
     made = {
         "a.html": f"<p>{TEXT}",
         "same.html": f"<div><b>{TEXT.upper()}</b></div>",
@@ -27,7 +27,7 @@ def pages(tmp_path: Path) -> list[str]:
     return [str(tmp_path / name) for name in made]
 
 
-def test_fingerprint_for_people(pages: list[str]) -> None:
+def test_fingerprint_as_text(pages: list[str]) -> None:
     done = CliRunner().invoke(fingerprint, pages)
     assert done.exit_code == 0
     lines = done.output.splitlines()
@@ -36,7 +36,7 @@ def test_fingerprint_for_people(pages: list[str]) -> None:
     assert "skipped: too short" in lines[5]
 
 
-def test_fingerprint_for_programs(pages: list[str]) -> None:
+def test_fingerprint_as_json(pages: list[str]) -> None:
     done = CliRunner().invoke(fingerprint, ["--json", *pages])
     found = [json.loads(line) for line in done.output.splitlines()]
     assert found[0]["checksums"]["tokens"] == found[1]["checksums"]["tokens"]
@@ -82,7 +82,7 @@ def test_explain_a_near_duplicate(pages: list[str]) -> None:
     assert found["because"]
 
 
-def test_explain_for_people(pages: list[str]) -> None:
+def test_explain_as_text(pages: list[str]) -> None:
     output = CliRunner().invoke(explain, [pages[0], pages[2]]).output
     for expected in ("what would change it", "resemblance", "containment of a in b", "- ninety", "+ eighty", "bit "):
         assert expected in output

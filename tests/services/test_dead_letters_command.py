@@ -43,7 +43,7 @@ async def test_a_dead_letter_is_shown_and_sent_again(deployment: Deployment) -> 
     )
     assert deployment.neardup("dead-letters", "replay").stdout == f"{topics.pages}: 1 sent again\n"
     for _ in range(20):
-        said = deployment.neardup("dead-letters", "show", "--summary").stdout
-        if "2 dead letters" in said:
+        summary = deployment.neardup("dead-letters", "show", "--summary").stdout
+        if "2 dead letters" in summary:
             break
-    assert said == "featurizer: invalid-page: 2\n2 dead letters\n"
+    assert summary == "featurizer: invalid-page: 2\n2 dead letters\n"

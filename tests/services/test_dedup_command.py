@@ -1,4 +1,4 @@
-"""`neardup dedup` as people use it: files in, verdicts out, again the next day."""
+"""Tests of `neardup dedup` from input files to verdicts, and of further runs on later days."""
 
 import json
 import os
@@ -23,14 +23,14 @@ def neardup(*arguments: object) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sample crawl, its truth, and the same pages in two files."""
+    """Write a sample crawl, its truth, and the same pages in two files."""
     directory = tmp_path_factory.mktemp("crawl")
     made = neardup(
         "sample", "--pages", PAGES, "--seed", 4, "--mean-bytes", 8000, "--out", directory / "pages.jsonl",
         "--truth", directory / "truth.jsonl",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
-    lines = (directory / "pages.jsonl").read_bytes().splitlines(keepends=True)  # text has more kinds of line ends
+    lines = (directory / "pages.jsonl").read_bytes().splitlines(keepends=True)  # str would split at more characters
     (directory / "monday.jsonl").write_bytes(b"".join(lines[:200]))
     (directory / "tuesday.jsonl").write_bytes(b"".join(lines[200:]))
     return directory
@@ -48,7 +48,7 @@ def kinds(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def whole(crawl: Path) -> list[str]:
-    """The verdicts of one run over everything."""
+    """Return the verdicts of one run over everything."""
     done = neardup("dedup", crawl / "pages.jsonl", "--out", crawl / "whole.jsonl", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
@@ -58,7 +58,7 @@ def whole(crawl: Path) -> list[str]:
     return found
 
 
-def test_its_verdicts_are_right(crawl: Path, whole: list[str]) -> None:
+def test_the_verdicts_are_correct(crawl: Path, whole: list[str]) -> None:
     scored = neardup("score", crawl / "whole.jsonl", crawl / "truth.jsonl", "--json")
     assert scored.returncode == 0, scored.stderr
     overall = json.loads(scored.stdout.splitlines()[0])
@@ -67,8 +67,8 @@ def test_its_verdicts_are_right(crawl: Path, whole: list[str]) -> None:
     assert overall["recall"] >= 0.9
 
 
-def test_the_next_day_goes_on_with_the_state(crawl: Path, whole: list[str], tmp_path: Path) -> None:
-    for day in ("monday", "tuesday", "tuesday"):  # what was taken is not taken again
+def test_the_next_day_resumes_from_the_state(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+    for day in ("monday", "tuesday", "tuesday"):  # pages that were processed are not processed again
         done = neardup(
             "dedup", crawl / f"{day}.jsonl", "--state", tmp_path / "state", "--out", tmp_path / "out.jsonl", "--append"
         )
@@ -82,7 +82,7 @@ def test_the_next_day_goes_on_with_the_state(crawl: Path, whole: list[str], tmp_
     assert {verdict["verdict"] for verdict in last(tmp_path / "more").values()} == {"duplicate", "skipped"}
 
 
-def test_ctrl_c_leaves_a_state_that_goes_on(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+def test_a_run_resumes_after_ctrl_c(crawl: Path, whole: list[str], tmp_path: Path) -> None:
     arguments = ("--state", str(tmp_path / "state"), "--out", str(tmp_path / "out.jsonl"))
     process = subprocess.Popen(
         [str(BIN / "neardup"), "dedup", "-", *arguments],
@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_a_state_that_goes_on(crawl: Path, whole: list[str], tmp_p
     assert kinds(tmp_path / "out.jsonl") == whole
 
 
-def test_items_that_cannot_be_used_are_listed_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_unusable_items_are_listed_and_the_others_are_processed(tmp_path: Path) -> None:
     good = {"url": "https://a.example/", "text": "one two three four five six seven eight nine ten eleven twelve"}
     (tmp_path / "in.jsonl").write_text(
         json.dumps(good) + "\nnot json\n" + json.dumps(good | {"url": "https://b.example/"})
@@ -132,7 +132,7 @@ def test_verdicts_go_to_standard_output_and_the_summary_does_not(crawl: Path) ->
     assert "100 pages" in done.stderr
 
 
-def test_standard_input_is_something_else_each_time(crawl: Path, whole: list[str], tmp_path: Path) -> None:
+def test_standard_input_is_new_in_each_run(crawl: Path, whole: list[str], tmp_path: Path) -> None:
     for day in ("monday", "tuesday"):
         done = subprocess.run(
             [
@@ -155,7 +155,7 @@ def test_standard_input_is_something_else_each_time(crawl: Path, whole: list[str
     assert kinds(tmp_path / "out.jsonl") == whole
 
 
-def test_an_output_that_cannot_be_written_is_one_clear_line(crawl: Path, tmp_path: Path) -> None:
+def test_an_unwritable_output_is_one_clear_line(crawl: Path, tmp_path: Path) -> None:
     done = neardup("dedup", crawl / "tuesday.jsonl", "--out", tmp_path / "no" / "such" / "place")
     assert done.returncode == 1
     assert "cannot write" in done.stderr
@@ -169,7 +169,7 @@ def test_a_missing_input_is_one_clear_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_of_another_run_is_not_touched_unless_the_options_say_so(crawl: Path, tmp_path: Path) -> None:
+def test_a_file_of_another_run_is_unchanged_unless_the_options_allow_it(crawl: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     first, second = crawl / "monday.jsonl", crawl / "tuesday.jsonl"
     assert neardup("dedup", first, "--out", out).returncode == 0
@@ -180,7 +180,7 @@ def test_a_file_of_another_run_is_not_touched_unless_the_options_say_so(crawl: P
     assert "--append" in refused.stderr
     assert "--overwrite" in refused.stderr
     assert out.read_bytes() == before
-    # Nor does a state that did not write it make it ours, or one whose run was completed.
+    # The same holds for a state that did not write the file, or whose run was completed.
     state = ("--state", tmp_path / "state")
     assert neardup("dedup", second, "--out", out, *state).returncode == 1
     assert out.read_bytes() == before
@@ -192,7 +192,7 @@ def test_a_file_of_another_run_is_not_touched_unless_the_options_say_so(crawl: P
     assert len(out.read_bytes().splitlines()) == 200
 
 
-def test_a_file_of_dead_letters_of_another_run_is_not_touched(tmp_path: Path) -> None:
+def test_a_dead_letters_file_of_another_run_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("not json\n")
     letters = tmp_path / "letters.jsonl"
     letters.write_text('{"mine": true}\n')
@@ -221,7 +221,7 @@ def test_output_options_that_would_destroy_something_are_refused(crawl: Path, tm
     assert pages.read_bytes() == (crawl / "tuesday.jsonl").read_bytes()
 
 
-def test_a_torn_last_line_is_not_added_to(crawl: Path, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_not_extended(crawl: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text('{"url": "https://a.exa')
     refused = neardup("dedup", crawl / "tuesday.jsonl", "--out", out, "--append")
@@ -240,13 +240,13 @@ def test_empty_files_pipes_and_devices_are_written_to(crawl: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("save_seconds", ["0", "3600"], ids=["after-some-saves", "before-the-first-save"])
-def test_a_killed_run_is_resumed_and_its_file_is_complete_with_no_torn_line(
+def test_a_killed_run_is_resumed_and_its_file_is_complete(
     crawl: Path, whole: list[str], tmp_path: Path, save_seconds: str
 ) -> None:
     out = tmp_path / "out.jsonl"
     pages = (crawl / "pages.jsonl").read_bytes()
     half = len(b"".join(pages.splitlines(keepends=True)[:280]))
-    # The second half comes only after the kill: the run is surely in the middle.
+    # The second half is sent only after the kill, so the run is interrupted in the middle.
     os.mkfifo(tmp_path / "pages.jsonl")
     arguments = [str(BIN / "neardup"), "dedup", str(tmp_path / "pages.jsonl"), "--state", str(tmp_path / "state")]
     arguments += ["--out", str(out), "--save-seconds", save_seconds]
@@ -262,7 +262,7 @@ def test_a_killed_run_is_resumed_and_its_file_is_complete_with_no_torn_line(
         process.kill()
         _, problems = process.communicate(timeout=30)
     assert awaited.stat().st_size >= size, problems
-    with out.open("ab") as file:  # a block of the buffer, which ends anywhere
+    with out.open("ab") as file:  # a block of the output buffer may end anywhere
         file.write(b'{"document": "0:0", "revision": 0, "verdict": "skipped"}\n{"url": "https://torn.exa')
     (tmp_path / "pages.jsonl").unlink()
     (tmp_path / "pages.jsonl").write_bytes(pages)
@@ -273,11 +273,11 @@ def test_a_killed_run_is_resumed_and_its_file_is_complete_with_no_torn_line(
     assert kinds(out) == whole
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len({(line["document"], line["revision"]) for line in lines}) == len(lines)
-    # It is complete now.
+    # The output file is complete now, so a further run is refused.
     assert subprocess.run(arguments, capture_output=True, timeout=60, check=False).returncode == 1
 
 
-def test_a_file_that_took_the_place_of_an_interrupted_run_s_is_not_cut(crawl: Path, tmp_path: Path) -> None:
+def test_a_file_that_replaced_that_of_an_interrupted_run_is_not_truncated(crawl: Path, tmp_path: Path) -> None:
     out, state = tmp_path / "out.jsonl", tmp_path / "state"
     arguments = ("dedup", crawl / "tuesday.jsonl", "--out", out, "--state", state)
     assert neardup(*arguments).returncode == 0

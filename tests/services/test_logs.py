@@ -1,4 +1,4 @@
-"""Log lines of the services: the rate limit on messages of the Kafka client."""
+"""Tests of log lines of the services: the rate limit on messages of the Kafka client."""
 
 import logging
 
@@ -30,7 +30,7 @@ def passed(limit: RateLimit, message: str, *args: object, name: str = "aiokafka"
     return record.getMessage() if limit.filter(record) else None
 
 
-def test_a_message_passes_once_per_interval_with_the_number_left_out(limit: RateLimit, clock: Clock) -> None:
+def test_a_message_passes_once_per_interval_with_the_number_of_suppressed_ones(limit: RateLimit, clock: Clock) -> None:
     assert passed(limit, "no connection to %s", 1) == "no connection to 1"
     for number in range(100):
         clock.now += 0.2
@@ -41,7 +41,7 @@ def test_a_message_passes_once_per_interval_with_the_number_left_out(limit: Rate
     assert passed(limit, "no connection to %s", 3) == "no connection to 3"
 
 
-def test_messages_and_loggers_are_limited_one_by_one(limit: RateLimit) -> None:
+def test_messages_and_loggers_are_limited_independently(limit: RateLimit) -> None:
     assert passed(limit, "one") == "one"
     assert passed(limit, "two") == "two"
     assert passed(limit, "one", name="aiokafka.consumer.fetcher") == "one"
@@ -55,7 +55,7 @@ def test_lines_of_other_loggers_always_pass(limit: RateLimit) -> None:
     ] == ["one"] * 3
 
 
-def test_messages_that_are_all_different_take_bounded_memory(limit: RateLimit) -> None:
+def test_many_different_messages_use_bounded_memory(limit: RateLimit) -> None:
     for number in range(2000):
         assert passed(limit, f"message {number}") is not None
     assert len(limit._seen) <= 256

@@ -1,4 +1,4 @@
-"""`neardup plan`."""
+"""Tests of `neardup plan`."""
 
 import json
 
@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from neardup_services.commands.plan import plan
 
 
-def test_the_designs_of_the_paper_side_by_side() -> None:
+def test_the_designs_of_the_paper_are_compared() -> None:
     done = CliRunner().invoke(plan, ["--pages", "1.7e10", "--k", "3", "--memory-per-shard", "32GiB", "--json"])
     assert done.exit_code == 0, done.output
     body = json.loads(done.output)
@@ -29,7 +29,7 @@ def test_the_designs_of_the_paper_side_by_side() -> None:
     assert psm["messages_per_page"] > 2
 
 
-def test_a_table_for_people() -> None:
+def test_the_output_is_a_table() -> None:
     done = CliRunner().invoke(plan, ["--pages", "1e6"])
     assert done.exit_code == 0, done.output
     assert "exact" in done.output
@@ -37,7 +37,7 @@ def test_a_table_for_people() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["many", "12", "3 parsecs"])
-def test_a_wrong_size_is_a_clear_error(wrong: str) -> None:
+def test_an_invalid_size_is_a_clear_error(wrong: str) -> None:
     done = CliRunner().invoke(plan, ["--pages", "1e6", "--memory-per-shard", wrong])
     assert done.exit_code == 2
     assert "expected" in done.output

@@ -1,4 +1,4 @@
-"""`neardup produce --wait`: the verdicts on the pages of one producer, and a clear error where none come."""
+"""Tests of `neardup produce --wait`: verdicts on the pages of one producer, and a clear error if none arrive."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 
 
 def pages(path: Path, *numbers: int) -> str:
-    """A file of pages, each with a text of its own."""
+    """Write a file of pages with different texts."""
     lines = [json.dumps({"url": f"http://a.example/{n}", "text": " ".join(text_of(n))}) for n in numbers]
     path.write_text("\n".join(lines))
     return str(path)
 
 
-def test_the_counts_are_those_of_the_pages_that_were_sent(deployment: Deployment, tmp_path: Path) -> None:
-    """Other pages, earlier and with the same urls, do not count: not those of a first crawl, nor canaries."""
+def test_the_counts_cover_only_the_pages_that_were_sent(deployment: Deployment, tmp_path: Path) -> None:
+    """Other pages with the same urls do not count, neither those of an earlier crawl nor canaries."""
     assert deployment.neardup("topics", "create").returncode == 0
     for worker in [deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")]:
         worker.await_ready()
@@ -33,7 +33,7 @@ def test_the_counts_are_those_of_the_pages_that_were_sent(deployment: Deployment
     assert everything.stdout.startswith("7 documents: 4 unique, 3 duplicate")
 
 
-def test_without_workers_it_gives_up(deployment: Deployment, tmp_path: Path) -> None:
+def test_without_workers_it_ends_with_an_error(deployment: Deployment, tmp_path: Path) -> None:
     assert deployment.neardup("topics", "create").returncode == 0
     done = deployment.neardup("produce", pages(tmp_path / "pages.jsonl", 1, 2), "--wait", "--timeout", "1")
     assert done.returncode == 1

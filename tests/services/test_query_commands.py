@@ -1,4 +1,4 @@
-"""`neardup lookup`, `similar`, `moved` and `changes`, as people use them."""
+"""Tests of `neardup lookup`, `similar`, `moved` and `changes`."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def answer(*arguments: object, text: bytes | None = None) -> Any:
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page under many urls, one of which shows another one later."""
+    """Run a pass over a page under many urls, one of which has another page later."""
     directory = tmp_path_factory.mktemp("state")
     urls = ["http://a.example/", "http://b.example/", *(url for url in HOSTILE if url)]
     pages = [Page(url, text=" ".join(STORY), fetched_at="2026-01-01T00:00:00Z") for url in urls]
@@ -70,7 +70,7 @@ def test_changes_of_a_url_and_of_all(state: Path) -> None:
 
 
 @pytest.mark.parametrize("url", [url for url in HOSTILE if url], ids=lambda url: ascii(url)[:30])
-def test_a_hostile_url_is_shown_without_what_a_terminal_would_follow(state: Path, url: str) -> None:
+def test_a_hostile_url_is_printed_without_terminal_control_sequences(state: Path, url: str) -> None:
     for command in ("lookup", "moved", "changes"):
         assert answer(command, url, "--state", state)["url"] == url
         shown = ask(command, url, "--state", state)
@@ -86,26 +86,24 @@ def test_an_unknown_url_is_a_clear_error(state: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ["similar", "-"]], ids=" ".join)
-def test_before_the_first_pass_the_error_says_what_to_do(tmp_path: Path, command: list[str]) -> None:
+def test_before_the_first_pass_there_is_a_clear_error(tmp_path: Path, command: list[str]) -> None:
     done = ask(*command, "--state", tmp_path, text=" ".join(STORY).encode())
     assert done.exit_code == 1
     assert "run `neardup recluster`" in done.output
 
 
-def test_the_state_directory_is_that_of_the_settings_unless_it_is_said(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_directory_is_that_of_the_settings_by_default(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARDUP_STATE", str(state))
     assert answer("lookup", "http://b.example/")["url"] == "http://b.example/"
 
 
-def test_a_file_that_is_not_there_is_a_clear_error(state: Path) -> None:
+def test_a_missing_file_is_a_clear_error(state: Path) -> None:
     done = ask("similar", state / "nothing.html", "--state", state)
     assert done.exit_code == 1
     assert "cannot read it" in done.output
 
 
-def test_a_text_is_compared_with_what_is_known(state: Path) -> None:
+def test_a_text_is_compared_with_the_documents(state: Path) -> None:
     text = " ".join(["just", *STORY]).encode()
     (found,) = answer("similar", "-", "--state", state, text=text)["documents"]
     assert (found["url"], found["relation"], found["cluster"]) == ("http://a.example/", "same-shingles", "0:0")

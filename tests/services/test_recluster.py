@@ -1,4 +1,4 @@
-"""The recluster service on a real broker: pages in, the timer fires, clusters out, one verdict revised."""
+"""Test of the recluster service on a real broker: a pass starts by timer, publishes clusters, and revises a verdict."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 PAGES = 120
 
 
-async def test_a_pass_says_clusters_overturns_a_verdict_and_forgets(deployment: Deployment) -> None:
+async def test_a_pass_publishes_clusters_revises_a_verdict_and_forgets(deployment: Deployment) -> None:
     deployment.settings = settings = replace(deployment.settings, recluster_seconds=3, corpus_seconds=0)
     assert deployment.neardup("topics", "create").returncode == 0
     services = ("featurizer", "shard", "aggregator", "recluster")
     workers = {name: deployment.start("neardup", "worker", name) for name in services}
     for worker in workers.values():
         await asyncio.to_thread(worker.await_ready)
-    # A part of a long page resembles it too little for any table, and shares its shingles.
+    # A part of a long page resembles it too little for any table, but shares its shingles.
     words = [f"w{number}" for number in random.Random(3).choices(range(5000), k=900)]
     whole = Page("http://a.example/whole", html=("<p>" + " ".join(words)).encode())
     part = Page("http://a.example/part", html=("<p>" + " ".join(words[100:320])).encode())
@@ -58,7 +58,7 @@ async def test_a_pass_says_clusters_overturns_a_verdict_and_forgets(deployment: 
                     clusters[record.key.decode()] = json.loads(record.value or b"")
         await consumer.close()
     assert clusters[whole.url]["relation"] == "first"
-    # Whoever the stream calls a copy is in the cluster of what it copies.
+    # Every copy that the stream found is in the cluster of its original.
     for verdict in verdicts:
         if verdict.relation is Relation.IDENTICAL and verdict.duplicate_of is not None:
             copied = [other for other in verdicts if other.document == verdict.duplicate_of.document]
@@ -72,7 +72,7 @@ async def test_a_pass_says_clusters_overturns_a_verdict_and_forgets(deployment: 
     (overturned,) = re.findall(r"^neardup_overturned_verdicts_total (\d+)", metrics, re.MULTILINE)
     assert int(overturned) >= 1
 
-    # What was forgotten is in no results, and what was contained in it stands for itself again.
+    # The forgotten page is in no results, and the page contained in it is unique again.
     assert deployment.neardup("forget", whole.url).returncode == 0
     async with asyncio.timeout(90):
         while workers["recluster"].get(f"/api/lookup?url={quote(whole.url, safe='')}")[0] != 404:

@@ -1,4 +1,4 @@
-"""`neardup recluster` as people use it: after each day, with or without Ctrl-C."""
+"""Tests of `neardup recluster` after each day, with and without Ctrl-C."""
 
 import json
 import os
@@ -22,14 +22,14 @@ from tests.support.documents import text_of
 
 
 def page_of(number: int, story: int, changed: int) -> Page:
-    """Pages of one story differ in so many of its last words."""
+    """Return a page of a story. The last `changed` words differ from those of the other pages."""
     words = text_of(story, 300)
     words[300 - changed :] = text_of(1000 + number, changed)
     return Page(f"http://{story}.example/{number}", html=("<p>" + " ".join(words)).encode())
 
 
 def write_day(corpus: Corpus, day: int, pages: int = 60) -> None:
-    """Stories with four pages each, none of which the stream has seen to be alike."""
+    """Write stories with four pages each, of which the stream has not found any to be near."""
     numbers = range(day * pages, (day + 1) * pages)
     documents = [document_of(number, page_of(number, number // 4, 5 * (number % 4))) for number in numbers]
     settled = [Settled(document, None) for document in documents]
@@ -66,7 +66,7 @@ def test_each_day_adds_to_the_clusters(state: Path) -> None:
     assert "http://1.example/4" in found.stdout
 
 
-def test_the_summary_is_text_and_a_page(state: Path, tmp_path: Path) -> None:
+def test_the_summary_is_printed_and_written_as_html(state: Path, tmp_path: Path) -> None:
     done = recluster("--corpus", state / "corpus", "--out", tmp_path / "out", "--report", tmp_path / "report.html")
     assert done.exit_code == 0, done.output
     assert "60 documents (60 new): 15 clusters" in done.stdout
@@ -83,7 +83,7 @@ def test_other_sources_need_a_full_run(state: Path) -> None:
     assert summary_of("--state", state, "--sources", "bands+supers", "--full")["pairs"].keys() == {"bands", "supers"}
 
 
-def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
+def test_invalid_requests_are_clear_errors(tmp_path: Path, state: Path) -> None:
     empty = recluster("--state", tmp_path / "nothing")
     assert empty.exit_code == 1
     assert "expected the files of a corpus, found none" in empty.output
@@ -92,7 +92,7 @@ def test_what_it_cannot_do_is_said(tmp_path: Path, state: Path) -> None:
     assert "NEARDUP_PAIR_SOURCES: expected one or more of shingles" in unknown.output
 
 
-def test_spark_without_pyspark_is_an_error_that_says_what_to_install(state: Path, tmp_path: Path) -> None:
+def test_spark_without_pyspark_is_an_error_that_names_the_package(state: Path, tmp_path: Path) -> None:
     (tmp_path / "pyspark.py").write_text("raise ImportError('none here')")
     command = [str(BIN / "neardup"), "recluster", "--state", str(state), "--engine", "spark"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
@@ -101,7 +101,7 @@ def test_spark_without_pyspark_is_an_error_that_says_what_to_install(state: Path
     assert "pip install 'neardup[spark]' (none here)" in done.stderr
 
 
-def test_ctrl_c_leaves_a_state_that_goes_on(state: Path) -> None:
+def test_a_pass_resumes_after_ctrl_c(state: Path) -> None:
     corpus = Corpus(str(state / "corpus"))
     command = [str(BIN / "neardup"), "recluster", "--state", str(state)]
     process = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_a_state_that_goes_on(state: Path) -> None:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    # It may have been quicker.
+    # The pass may have ended before the signal.
     assert process.returncode in (130, 0)
     assert process.returncode == 0 or "run the command again to resume" in error
     write_day(corpus, 1)

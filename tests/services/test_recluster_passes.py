@@ -1,4 +1,4 @@
-"""How a worker runs its offline passes: each in a process of its own, and the stream goes before it."""
+"""Tests of offline passes of a worker: each runs in a process of its own, with a lower priority than the stream."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from tests.bench import made_corpus
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """With a corpus that a pass takes some seconds for."""
+    """Return settings with a corpus that takes a pass some seconds."""
     settings = Settings(state=tmp_path / "state")
     made_corpus.write(made_corpus.make(30_000), Corpus(corpus_address(settings)), SignatureOptions.of(settings).version)
     return settings
@@ -35,7 +35,7 @@ def ended(result: str) -> float:
 
 
 class Sent:
-    """What was said to the topics."""
+    """A sender that records the outputs."""
 
     def __init__(self) -> None:
         self.outputs: list[Output] = []
@@ -46,7 +46,7 @@ class Sent:
 
 @asynccontextmanager
 async def running(passes: Passes) -> AsyncIterator[int]:
-    """The process of a pass that is at work; afterwards it is over."""
+    """Provide the process of a running pass. Afterwards the process has ended."""
     task = asyncio.create_task(passes.run())
     async with asyncio.timeout(60):
         while (process := passes.process) is None:
@@ -57,7 +57,7 @@ async def running(passes: Passes) -> AsyncIterator[int]:
     assert not Path(f"/proc/{process}").exists()
 
 
-async def test_a_pass_runs_apart_and_lets_others_go_first(settings: Settings) -> None:
+async def test_a_pass_runs_in_its_own_process_with_low_priority(settings: Settings) -> None:
     sent, done = Sent(), ended("done")
     async with running(Passes(settings, sent.send)) as process:
         assert os.getpriority(os.PRIO_PROCESS, process) == 19
@@ -83,7 +83,7 @@ async def test_a_worker_that_stops_does_not_wait_for_a_long_step(settings: Setti
     sent, interrupted, done = Sent(), ended("interrupted"), ended("done")
     passes = Passes(replace(settings, stop_seconds=0.5), sent.send)
     async with running(passes) as process:
-        os.kill(process, signal.SIGSTOP)  # no step ever ends
+        os.kill(process, signal.SIGSTOP)  # simulates a step that never ends
         async with asyncio.timeout(10):
             await passes.stop()
     assert ended("interrupted") == interrupted + 1
@@ -92,7 +92,7 @@ async def test_a_worker_that_stops_does_not_wait_for_a_long_step(settings: Setti
     assert len(sent.outputs) >= 30_000
 
 
-async def test_a_pass_that_is_killed_is_told_and_the_next_one_goes_on(
+async def test_a_killed_pass_is_reported_and_the_next_one_resumes(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent, failed, done = Sent(), ended("failed"), ended("done")
@@ -109,6 +109,6 @@ async def test_a_pass_that_is_killed_is_told_and_the_next_one_goes_on(
 async def test_a_stop_meant_for_the_worker_does_not_end_its_pass(settings: Settings) -> None:
     done = ended("done")
     async with running(Passes(settings, Sent().send)) as process:
-        assert os.getpgid(process) != os.getpgid(0), "expected it to leave the group that Ctrl-C goes to"
+        assert os.getpgid(process) != os.getpgid(0), "expected it to leave the process group that receives Ctrl-C"
         os.kill(process, signal.SIGINT)
     assert ended("done") == done + 1

@@ -1,4 +1,4 @@
-"""`neardup reshard --state`: what it says, and what it leaves alone. On Kafka see tests/resharding/test_cluster.py."""
+"""Tests of the output and effects of `neardup reshard --state`. For Kafka see tests/resharding/test_cluster.py."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def files(state: Path) -> dict[str, bytes]:
     return {str(path.relative_to(state)): path.read_bytes() for path in state.rglob("slice")}
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(state: Path) -> None:
+def test_a_dry_run_prints_the_changes_and_makes_none(state: Path) -> None:
     before = files(state)
     done = reshard("--state", state, "--dry-run")
     assert done.exit_code == 0, done.output
@@ -38,17 +38,17 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(state: Path) -> None
     assert files(state) == before
 
 
-def test_it_ends_with_the_settings_that_the_next_run_needs(state: Path) -> None:
+def test_it_prints_the_settings_for_the_next_run(state: Path) -> None:
     done = reshard("--state", state)
     assert done.exit_code == 0, done.output
     assert "simhash/3: 3 keys\nbands: 9 keys\n" in done.output
-    said = dict(line.strip().split("  ")[0].split("=") for line in done.output.splitlines() if line.startswith("  "))
-    assert said == {"NEARDUP_SLICE_BITS": "1", "NEARDUP_BAND_SLICE_BITS": "2"}
-    with Deduplicator(state, Settings.load(SETTINGS | said)) as known:
+    printed = dict(line.strip().split("  ")[0].split("=") for line in done.output.splitlines() if line.startswith("  "))
+    assert printed == {"NEARDUP_SLICE_BITS": "1", "NEARDUP_BAND_SLICE_BITS": "2"}
+    with Deduplicator(state, Settings.load(SETTINGS | printed)) as known:
         assert known.add(Page("http://b/", text=" ".join(text_of(1)))).duplicate_of is not None
 
 
-def test_only_a_deployment_has_other_numbers_of_owners(state: Path) -> None:
+def test_a_state_directory_has_exactly_one_owner(state: Path) -> None:
     done = reshard("--state", state, "--owners", "2")
     assert done.exit_code == 2
     assert "a state directory has one owner" in done.output

@@ -1,4 +1,4 @@
-"""`neardup status`: a deployment on a real broker, a state directory, a worker; for people and for programs."""
+"""Tests of `neardup status` for a real broker, a state directory, and a worker, as text and as JSON."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ SETTINGS = Settings(tables=4, bands="3x4", processes=1)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Of a run over three pages, two of them the same."""
+    """Return the state of a run over three pages, two of them equal."""
     with Deduplicator(tmp_path / "state", SETTINGS) as known:
         known.add_all([Page(f"http://a/{n}", text=" ".join(text_of(n // 2))) for n in range(3)])
     return tmp_path / "state"
@@ -36,7 +36,7 @@ def status(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["status", *map(str, arguments)])
 
 
-def test_a_state_directory_for_people(state: Path) -> None:
+def test_a_state_directory_as_text(state: Path) -> None:
     done = status("--state", state)
     assert done.exit_code == 0, done.output
     assert "3 pages in 1 run, saved" in done.output
@@ -44,7 +44,7 @@ def test_a_state_directory_for_people(state: Path) -> None:
     assert "no offline pass yet" in done.output
 
 
-def test_a_state_directory_for_programs(state: Path) -> None:
+def test_a_state_directory_as_json(state: Path) -> None:
     found = json.loads(status("--state", state, "--json").output)
     assert (found["pages"], found["clean"], found["runs"]) == (3, True, 1)
     assert [each["keys"] for each in found["slices"][:4]] == [2] * 4
@@ -57,8 +57,8 @@ def test_a_state_directory_for_programs(state: Path) -> None:
     assert found["last_pass"] is None
 
 
-def test_a_corpus_elsewhere_is_counted_where_it_is(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of workers on Kafka; an embedded run has its own, whatever the settings say."""
+def test_a_configured_corpus_is_counted(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers on Kafka use the configured corpus. An embedded run has its own, regardless of the settings."""
     monkeypatch.setenv("NEARDUP_CORPUS", str(state.parent / "elsewhere"))
     assert json.loads(status("--state", state, "--json").output)["corpus_documents"] == 3
     (state / "corpus").rename(state.parent / "elsewhere")
@@ -70,7 +70,7 @@ def test_a_corpus_elsewhere_is_counted_where_it_is(state: Path, monkeypatch: pyt
     assert str(state.parent / "elsewhere") in done.output
 
 
-def test_a_state_directory_can_be_looked_at_while_it_is_in_use(tmp_path: Path) -> None:
+def test_a_state_directory_can_be_read_while_it_is_in_use(tmp_path: Path) -> None:
     with Deduplicator(tmp_path, SETTINGS) as known:
         known.add(Page("http://a/", text=" ".join(text_of(1))))
         found = json.loads(status("--state", tmp_path, "--json").output)
@@ -78,7 +78,7 @@ def test_a_state_directory_can_be_looked_at_while_it_is_in_use(tmp_path: Path) -
         assert "cut off" in status("--state", tmp_path).output
 
 
-def test_the_last_offline_pass_is_told(state: Path) -> None:
+def test_the_last_offline_pass_is_shown(state: Path) -> None:
     (state / "clusters").mkdir()
     (state / "clusters/report.json").write_text('{"documents": 3, "clusters": 2, "seconds": 0.5}')
     assert "3 documents, 2 clusters, 0.5 s" in status("--state", state).output
@@ -93,14 +93,14 @@ def test_a_damaged_report_of_the_offline_pass_is_one_clear_line(state: Path, tex
     assert "report.json: expected" in done.output
 
 
-def test_what_is_no_state_directory_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_directory_without_state_is_one_clear_line(tmp_path: Path) -> None:
     done = status("--state", tmp_path)
     assert done.exit_code == 1
     assert "expected a state directory" in done.output
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}"])
-def test_a_torn_file_of_an_embedded_run_is_one_clear_line(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_of_an_embedded_run_is_one_clear_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "embedded.json").write_text(text)
     done = status("--state", tmp_path)
     assert done.exit_code == 1
@@ -111,7 +111,7 @@ def test_a_torn_file_of_an_embedded_run_is_one_clear_line(tmp_path: Path, text: 
 # A group's lag
 
 
-def test_lag_counts_from_the_committed_offset_else_from_the_oldest_record() -> None:
+def test_lag_is_counted_from_the_committed_offset_or_else_from_the_oldest_record() -> None:
     topic = TopicView("t", {Partition("t", 0): (10, 30), Partition("t", 1): (0, 5), Partition("t", 2): (8, 8)})
     group = GroupView("g", "Stable", committed={Partition("t", 0): 25, Partition("t", 2): 3})
     assert list(group.lag(topic).values()) == [5, 5, 0]
@@ -133,7 +133,7 @@ process_resident_memory_bytes 1048576.0
 
 
 class FakeWorker(BaseHTTPRequestHandler):
-    """Twenty records more each time it is asked."""
+    """A worker whose counter of records increases by twenty with each request."""
 
     asked = 0
 
@@ -163,7 +163,9 @@ def address() -> Iterator[str]:
         thread.join()
 
 
-def test_a_worker_tells_rate_memory_and_why_it_is_not_ready(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_shown_with_rate_memory_and_the_reason_why_it_is_not_ready(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("neardup_services.status.worker.APART_SECONDS", 0.1)
     (found,) = query_workers([address + "/"])
     assert (found.stage, found.ready, found.reason, found.partitions) == ("shard", False, "rebalancing", 2)
@@ -172,7 +174,7 @@ def test_a_worker_tells_rate_memory_and_why_it_is_not_ready(address: str, monkey
     assert found.checkpoint_age_seconds is None
 
 
-def test_a_worker_that_does_not_answer_is_told_as_such() -> None:
+def test_a_worker_that_does_not_respond_is_shown_as_unreachable() -> None:
     (found,) = query_workers(["http://127.0.0.1:1"])
     assert not found.ready
     assert "no answer" in str(found.reason)
@@ -181,7 +183,7 @@ def test_a_worker_that_does_not_answer_is_told_as_such() -> None:
 # A deployment
 
 
-def test_a_broker_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_broker_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARDUP_BROKER", "127.0.0.1:1")
     done = status()
     assert done.exit_code == 1
@@ -190,7 +192,7 @@ def test_a_broker_that_is_not_there_is_one_clear_line(monkeypatch: pytest.Monkey
 
 @pytest.mark.kafka
 @pytest.mark.real_broker
-def test_a_deployment_shows_what_is_missing_and_who_works(deployment: Deployment) -> None:
+def test_a_deployment_is_shown_with_missing_topics_and_running_workers(deployment: Deployment) -> None:
     deployment.settings = replace(deployment.settings, instance="f-0", tables=4, bands="none")
     nothing = deployment.neardup("status", "--json")
     assert nothing.returncode == 1, nothing

@@ -1,4 +1,4 @@
-"""The stream on a real broker, two processes of each service: the same verdicts as in one process, and no loss."""
+"""Tests of the stream on a real broker with two processes per service: the verdicts are the same as in one process."""
 
 import asyncio
 import signal
@@ -25,11 +25,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 TWO_OF_EACH = ("featurizer", "featurizer", "shard", "shard", "aggregator", "aggregator")
 PAGES = 600
 FIRST_MS = int(time.time() * 1000) - 3_600_000
-"""When the first page was sent: not so long ago that a broker would remove it."""
+"""Timestamp of the first page, recent enough that the broker does not remove it."""
 
 
 async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
-    """Pages with rising timestamps, in turn to each partition: their order is that of the list."""
+    """Send pages with rising timestamps to the partitions in turn, so that their order is that of the list."""
     producer = AIOKafkaProducer(bootstrap_servers=settings.broker)
     try:
         await producer.start()
@@ -48,14 +48,14 @@ async def send(settings: Settings, pages: list[Page], first: int = 0) -> None:
 
 
 async def last_verdicts(settings: Settings, total: int, seconds: float = 60) -> list[Verdict]:
-    """The last verdict on each document, in the order in which the pages were sent."""
+    """Return the last verdict on each document, in the order in which the pages were sent."""
     last: dict[str, Verdict] = {}
     log = KafkaLog(settings)
     await log.start()
     consumer, recorder = await join(log, Topics.under(settings.prefix).verdicts, "check", Recorder())
     quiet = 0
     async with asyncio.timeout(seconds):
-        # All have one, and nothing more comes for a while: revisions may follow.
+        # All pages have a verdict, and no more arrive for a while: revisions may follow.
         while len(last) < total or quiet < 5:
             found = await consumer.poll(recorder.mine, timeout=0.2, max_records=5000)
             quiet = 0 if found else quiet + 1
@@ -75,7 +75,7 @@ def number_of(document: str, settings: Settings) -> int:
 
 
 def check(settings: Settings, verdicts: list[Verdict], pages: list[Page], state: Path) -> None:
-    """Verdict by verdict, the same as in one process."""
+    """Check that each verdict is the same as in one process."""
     with Deduplicator(state, settings) as known:
         expected = known.add_all(pages)
     assert [verdict.url for verdict in verdicts] == [page.url for page in pages]
@@ -86,7 +86,7 @@ def check(settings: Settings, verdicts: list[Verdict], pages: list[Page], state:
     assert sum(verdict.verdict is Kind.DUPLICATE for verdict in verdicts) > len(pages) / 4
 
 
-async def test_two_of_each_service_say_what_one_process_says(deployment: Deployment, tmp_path: Path) -> None:
+async def test_two_workers_per_service_give_the_verdicts_of_one_process(deployment: Deployment, tmp_path: Path) -> None:
     settings = deployment.settings
     assert deployment.neardup("topics", "create").returncode == 0
     for worker in [deployment.start("neardup", "worker", name) for name in TWO_OF_EACH]:
@@ -98,8 +98,8 @@ async def test_two_of_each_service_say_what_one_process_says(deployment: Deploym
         assert worker.terminate() == 0, worker.log.read_text()
 
 
-async def test_workers_killed_in_mid_stream_lose_nothing(deployment: Deployment, tmp_path: Path) -> None:
-    """One of each service is killed -9; the other one takes over, with no state of those partitions."""
+async def test_killed_workers_lose_nothing(deployment: Deployment, tmp_path: Path) -> None:
+    """One worker of each service gets kill -9. The other one takes over without the state of these partitions."""
     settings = deployment.settings
     assert deployment.neardup("topics", "create").returncode == 0
     workers = [deployment.start("neardup", "worker", name) for name in TWO_OF_EACH]
@@ -114,7 +114,7 @@ async def test_workers_killed_in_mid_stream_lose_nothing(deployment: Deployment,
     check(settings, await last_verdicts(settings, PAGES, 90), pages, tmp_path / "embedded")
 
 
-async def test_a_forgotten_url_is_not_compared_with_any_more(deployment: Deployment) -> None:
+async def test_pages_are_no_longer_compared_with_a_forgotten_url(deployment: Deployment) -> None:
     settings = deployment.settings
     assert deployment.neardup("topics", "create").returncode == 0
     for worker in [deployment.start("neardup", "worker", name) for name in ("featurizer", "shard", "aggregator")]:
@@ -122,9 +122,9 @@ async def test_a_forgotten_url_is_not_compared_with_any_more(deployment: Deploym
     [page] = [made.page for made in sample_crawl(1, seed=7, mean_bytes=8000)]
     await send(settings, [page, page])
     assert [verdict.verdict for verdict in await last_verdicts(settings, 2)] == [Kind.UNIQUE, Kind.DUPLICATE]
-    said = deployment.neardup("forget", page.url)
-    assert said.returncode == 0, said
+    counted = deployment.neardup("forget", page.url)
+    assert counted.returncode == 0, counted
     await send(settings, [page], first=2)
     assert [verdict.verdict for verdict in await last_verdicts(settings, 3)][2] is Kind.UNIQUE
-    said = deployment.neardup("verdicts", "--summary")
-    assert "3 documents: 2 unique, 1 duplicate, 0 skipped" in said.stdout, said
+    counted = deployment.neardup("verdicts", "--summary")
+    assert "3 documents: 2 unique, 1 duplicate, 0 skipped" in counted.stdout, counted

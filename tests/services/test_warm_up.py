@@ -1,4 +1,4 @@
-"""Compiling and loading kernels before the first page."""
+"""Tests that kernels are compiled and loaded before the first page."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def refuse(self, signature):
 
 pages = [write_page(each.page) for each in sample_crawl(300, seed=5)]
 records = [PlainRecord("neardup.pages", 0, number, 5, None, page, ()) for number, page in enumerate(pages)]
-# Opens the stages, as a worker does before it is ready.
+# Opens the stages, like a worker before it is ready.
 stream = Wired(settings, Path(sys.argv[1]), Deployment(settings).page_pool)
 Dispatcher.compile = refuse
 verdicts = stream.take(records[:1]) + stream.take(records[1:])
@@ -43,7 +43,7 @@ def _run(*command: str, cache: Path) -> str:
     return done.stdout
 
 
-def test_a_first_page_calls_no_kernel_that_is_not_loaded(tmp_path: Path) -> None:
+def test_the_first_page_calls_only_loaded_kernels(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = _run("-m", "neardup_services.cli", "warm-up", cache=cache)
     assert first.startswith("compiled "), first

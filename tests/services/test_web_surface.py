@@ -1,4 +1,4 @@
-"""What a worker serves: nothing that changes anything, and only to this machine unless told otherwise."""
+"""Tests of the HTTP routes of a worker: none changes anything, and by default only this machine can reach them."""
 
 import json
 import subprocess
@@ -11,9 +11,9 @@ from neardup.settings import Settings
 from neardup_services.commands.serve import serve
 
 COMPARES = ("POST", "/api/similar")
-"""Takes a page to compare, as a page is too long for an address."""
-# In a process of its own: a process can have one app, whose metrics are registered once. Recluster has all routes that
-# the others have, and more.
+"""The route for comparisons uses POST, because a page is too long for a URL."""
+# It runs in a process of its own, because a process can have only one app, whose metrics are registered once. The
+# recluster service has all routes of the others, and more.
 ROUTES = """
 import json, sys
 from pathlib import Path
@@ -27,8 +27,8 @@ print(json.dumps([[each.method, each.resource.canonical] for each in app.web.web
 
 def test_no_route_of_a_worker_changes_anything(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ROUTES, str(tmp_path)]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    routes = {(method, path) for method, path in json.loads(said)}
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    routes = {(method, path) for method, path in json.loads(output)}
     assert {("GET", "/metrics"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/lookup"), COMPARES} <= routes
     assert {method for method, _ in routes - {COMPARES}} == {"GET", "HEAD"}
 

@@ -1,4 +1,4 @@
-"""The services as an operator runs them: real processes on a real broker."""
+"""Tests of the services as real processes on a real broker."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from tests.services.workers import Deployment
 pytestmark = [pytest.mark.kafka, pytest.mark.real_broker]
 
 
-def test_topics_are_created_idempotently_and_differences_told(deployment: Deployment) -> None:
+def test_topics_are_created_idempotently_and_differences_are_reported(deployment: Deployment) -> None:
     first = deployment.neardup("topics", "create")
     assert (first.returncode, first.stdout.count(": created")) == (0, 8), first
     second = deployment.neardup("topics", "create")
@@ -56,7 +56,7 @@ def test_missing_topics_are_one_clear_line_and_exit_code_1(deployment: Deploymen
     assert "Traceback" not in text
 
 
-def test_logs_are_json_by_setting(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_are_json_if_configured(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     deployment.settings = Settings(broker=deployment.settings.broker, prefix="nowhere", log_format="json")
     worker = deployment.start("neardup", "worker", "featurizer")
     worker.process.wait(30)

@@ -1,4 +1,4 @@
-"""Services as processes, started like an operator would."""
+"""Services as processes, started in the same way as by an operator."""
 
 import json
 import os
@@ -18,7 +18,7 @@ BIN = Path(sys.executable).parent
 
 
 class Worker:
-    """A process started like an operator would; with a state directory, a port and a log of its own."""
+    """A process with a state directory, a port and a log of its own."""
 
     process: "subprocess.Popen[bytes]"
 
@@ -32,14 +32,14 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        """Also once more after it ended, on the same state."""
+        """Start the process, or restart it with the same state after it ended."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self._command, env=self._environment, stdout=log, stderr=log, cwd=self._directory
             )
 
     def kill(self) -> None:
-        """kill -9, also of one that stands still."""
+        """Kill the process with SIGKILL, even if it is stopped."""
         self.process.kill()
         self.process.wait()
 
@@ -77,12 +77,12 @@ class Deployment:
         self._numbers = count()
 
     def start(self, *command: str) -> Worker:
-        """A command of this environment."""
+        """Start a command of this environment."""
         name, *arguments = command
         return self.start_other(str(BIN / name), *arguments)
 
     def start_other(self, *command: str) -> Worker:
-        """Any command."""
+        """Start any command."""
         worker = Worker(self.settings, self.directory, next(self._numbers), *command)
         self.workers.append(worker)
         return worker
