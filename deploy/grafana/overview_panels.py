@@ -42,7 +42,7 @@ OVERVIEW = [
     stat("Lag", "Records that no stage has read yet.", "short", "sum(neardup_lag_records)"),
     stat(
         "Alerts",
-        "Number of firing alerts. The runbook has a section for each.",
+        "Alerts that fire now. The runbook has a section for each.",
         "none",
         'count(ALERTS{alertname=~"Neardup.*", alertstate="firing"}) or vector(0)',
         is_alarm=True,

@@ -1,7 +1,7 @@
 """Review of the lock files without a network, which includes no query for known vulnerabilities.
 
 Every pin has hashes, and every package that is installed here has a licence that this project accepts. See
-deploy/SECURITY.md for the limits of this review.
+deploy/docs/operations/deployment.md for the limits of this review.
 """
 
 import re

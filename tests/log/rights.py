@@ -1,4 +1,4 @@
-"""The rights that deploy/SECURITY.md lists, and a broker on which tests can grant and revoke them."""
+"""The rights that deploy/docs/operations/broker-rights.md lists, and a broker on which tests grant and revoke them."""
 
 import importlib
 import shlex
@@ -11,8 +11,8 @@ from typing import Any
 from neardup.settings import Settings
 
 rdkafka: Any = importlib.import_module("confluent_kafka.admin")  # its type hints do not declare what it exports
-SECURITY = (Path(__file__).parents[2] / "deploy/SECURITY.md").read_text()
-GRANTS = [line.strip() for line in SECURITY.splitlines() if line.startswith("    kafka-acls ")]
+BROKER_RIGHTS = (Path(__file__).parents[2] / "deploy/docs/operations/broker-rights.md").read_text()
+GRANTS = [line for line in BROKER_RIGHTS.splitlines() if line.startswith("kafka-acls ")]
 
 
 def acl_of(grant: str) -> Any:

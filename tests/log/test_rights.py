@@ -1,4 +1,4 @@
-"""Tests that the rights in deploy/SECURITY.md are sufficient for a crawl, and that each of them is necessary."""
+"""Tests that the rights in deploy/docs/operations/broker-rights.md suffice for a crawl, and that each is necessary."""
 
 import asyncio
 import logging
@@ -181,7 +181,7 @@ def missing_without(grant: str) -> str:
     """Return a pattern for the error: it must name the user and the missing right."""
     acl = acl_of(grant)
     missing = "write to any topic" if grant in only_writes() else acl.name
-    return rf"the user '{acl.principal.removeprefix('User:')}' .*{missing}.*deploy/SECURITY.md"
+    return rf"the user '{acl.principal.removeprefix('User:')}' .*{missing}.*broker-rights\.md"
 
 
 @pytest.mark.usefixtures("every_topic")

@@ -51,8 +51,8 @@ def connection(settings: Settings) -> dict[str, Any]:
 def refused(what: object, wish: str, settings: Settings) -> NotAuthorized:
     """What to raise when the broker does not allow what was wished."""
     return NotAuthorized(
-        f"the broker does not let the user {settings.sasl_username!r} {wish}: {what}; deploy/SECURITY.md lists the "
-        "rights that each service needs"
+        f"the broker does not let the user {settings.sasl_username!r} {wish}: {what}; "
+        "deploy/docs/operations/broker-rights.md lists the rights that each service needs"
     )
 
 
