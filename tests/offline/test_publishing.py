@@ -112,7 +112,7 @@ def test_damaged_unpublished_results_are_an_error(tmp_path: Path) -> None:
     write_results(tmp_path, [clustered(0, 0)], [])
     find_unpublished(tmp_path)
     (tmp_path / "published" / "clusters.unsaid").write_bytes(b"PAR1")
-    with pytest.raises(CorruptState, match="expected what is to be said"):
+    with pytest.raises(CorruptState, match="expected messages to publish"):
         list(unpublished(tmp_path, TOPICS, "nd1", "json"))
 
 
