@@ -9,7 +9,9 @@
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
 #   make down     stop it
 #   make broker   only Apache Kafka, in the foreground, on port 9092
-#   make lock     write the lock files anew from pyproject.toml
+#   make docs     build the documentation as a searchable site in .run/docs
+#   make references  regenerate the reference pages (commands, settings, metrics, benchmarks)
+#   make lock     regenerate the lock files from pyproject.toml
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,7 +22,7 @@ MINUTES ?= 60
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults soak lint bench up down broker lock clean
+.PHONY: help demo test faults soak lint bench docs references up down broker lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -71,6 +73,19 @@ $(VENV)/bench: deploy/lock/bench.txt $(VENV)/stamp
 bench: $(VENV)/bench
 	$(BIN)/python tests/bench/run.py $(NAME)
 
+$(VENV)/docs: deploy/lock/docs.txt $(VENV)/stamp
+	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/docs.txt
+	@touch $@
+
+# A warning, such as a broken link or a page that the navigation lacks, fails the build.
+docs: $(VENV)/docs
+	$(BIN)/python deploy/docs/references.py --check
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir .run/doctrees deploy/docs .run/docs
+	@echo "The site is in .run/docs; open .run/docs/index.html"
+
+references: $(VENV)/stamp
+	$(BIN)/python deploy/docs/references.py
+
 up: $(VENV)/stamp
 	$(BIN)/python -m deploy.stack up
 	$(BIN)/neardup sample --pages 2000 --format msgpack --out - | $(BIN)/neardup produce - --wait
@@ -87,6 +102,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock:
 	$(LOCK) pyproject.toml --group dev --output-file deploy/lock/dev.txt
 	$(LOCK) pyproject.toml --group bench --constraint deploy/lock/dev.txt --output-file deploy/lock/bench.txt
+	$(LOCK) --group docs --constraint deploy/lock/dev.txt --output-file deploy/lock/docs.txt
 	$(LOCK) pyproject.toml --constraint deploy/lock/dev.txt --output-file deploy/lock/runtime.txt
 	$(LOCK) --group build --constraint deploy/lock/dev.txt --output-file deploy/lock/build.txt
 

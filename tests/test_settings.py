@@ -182,7 +182,7 @@ WRONG = [
     ("prefix", "x" * 101, "letters, digits, dots, dashes and underscores"),
     ("prefix", "naïve", "letters, digits, dots, dashes and underscores"),  # Kafka takes ASCII only
     ("instance", "a b", "empty or a name"),
-    ("broker", "a\nb", "some text"),
+    ("broker", "a\nb", "printable text"),
 ]
 
 

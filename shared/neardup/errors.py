@@ -1,66 +1,67 @@
-"""All errors that neardup raises deliberately.
+"""All exceptions that neardup raises deliberately.
 
     NeardupError
-    ├── SettingsError          a setting has a wrong value
-    ├── RecordError            one record is bad: it goes to dead-letters, and processing continues
-    │   ├── InvalidPage        not a page: no url, no content, not decodable
+    ├── SettingsError          a setting has an invalid value
+    ├── RecordError            one record cannot be processed; it is sent to dead-letters
+    │   ├── InvalidPage        not a page: no URL, no content, or not decodable
     │   ├── OverLimit          a page with more bytes, nesting or tokens than the settings allow
-    │   ├── WrongPlan          a message made with other settings of the fingerprint tables
-    │   └── WireError          a message of ours that cannot be read
+    │   ├── WrongPlan          a message from a worker with other settings of the fingerprint tables
+    │   └── WireError          a message of neardup that cannot be decoded
     │       ├── NotOurs        the magic bytes are missing
-    │       ├── Corrupt        the checksum or the structure is wrong (truncated buffers too)
-    │       ├── WrongKind      another kind of message than this topic carries
-    │       ├── WrongVersion   written by a release with another schema
+    │       ├── Corrupt        the checksum or the structure is wrong, or the message is truncated
+    │       ├── WrongKind      a kind of message that does not belong on this topic
+    │       ├── WrongVersion   a schema version that this release cannot decode
     │       └── TooLarge       over the limit on bytes or array length
     ├── LogError               the log as a whole cannot be used; the worker stops
-    │   ├── BrokerUnreachable  no connection, or refused credentials
-    │   ├── NotAuthorized      the user lacks a right on a topic or group
-    │   ├── TopicMismatch      a topic is missing or is not as the settings say
+    │   ├── BrokerUnreachable  no connection, or rejected credentials
+    │   ├── NotAuthorized      the user lacks a right on the broker
+    │   ├── TopicMismatch      a topic is missing or differs from the settings
     │   ├── SendFailed         an output was not acknowledged
-    │   ├── NotAtRest          something still works on what is to be resharded
-    │   ├── Retired            the deployment was resharded and continues in other topics
-    │   └── LogGap             records that the state still needs are gone from the log
-    ├── InputError             a file that a command was given cannot be used
-    │   ├── InvalidPair        a line of a file of labelled pairs, or too few of them
-    │   ├── InvalidTruth       a line of a truth file, or one that does not fit the verdicts
-    │   └── InvalidVerdict     a line of a verdicts file is not a verdict
+    │   ├── NotAtRest          the deployment to be resharded is not idle
+    │   ├── Retired            the topics were replaced by a resharding
+    │   └── LogGap             the log no longer holds records that the state still needs
+    ├── InputError             an input file of a command cannot be used
+    │   ├── InvalidPair        a line is not a labelled pair, or there are too few pairs
+    │   ├── InvalidTruth       a line is not the truth of a page, or does not match the verdicts
+    │   └── InvalidVerdict     a line is not a verdict
     └── StateError             a state directory cannot be used
         ├── WrongState         written for another partition, plan or signature version
-        ├── NotClustered       no offline pass has made what a question needs
-        ├── StateUnavailable   the disk is full, read-only or gone
-        └── CorruptState       torn or altered
+        ├── NotClustered       no offline pass has written the results that a query needs
+        ├── StateUnavailable   the disk is full, read-only or missing
+        └── CorruptState       truncated or altered files
 
-A worker handles a `RecordError` by sending the record to dead-letters; any other error stops the worker before it
-commits. Each message contains what was expected, what was found and what to do.
+A worker handles them by class: a `RecordError` costs one record, any other exception stops the worker before it
+commits. Every message states what was expected, what was found, and what to do.
 """
 
 from typing import ClassVar, Self
 
 
 class NeardupError(Exception):
-    """Base class of all errors that neardup raises deliberately."""
+    """Base class of all exceptions that neardup raises deliberately."""
 
 
 class SettingsError(NeardupError):
-    """A setting has a wrong value."""
+    """A setting has an invalid value."""
 
 
 class RecordError(NeardupError):
-    """One record is bad. `reason` is a short fixed word, safe as a metric label."""
+    """One record cannot be processed. `reason` is a fixed word that also serves as the value of a metric label."""
 
     reason: ClassVar[str] = "bad-record"
 
     def without_frames(self) -> Self:
-        """Return the error without its traceback and causes, for keeping.
+        """Drop the traceback and the causes, and return the error.
 
-        Their frames would keep the objects made from this record and earlier ones until the next garbage collection.
+        An error that is stored would otherwise keep everything decoded from the record alive through its frames, until
+        the garbage collector runs.
         """
         self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
 
 
 def record_reasons() -> list[str]:
-    """Return all reasons that a dead letter may have."""
+    """Return all reasons of dead letters, sorted."""
     found: list[type[RecordError]] = [RecordError]
     for each in found:
         found += each.__subclasses__()
@@ -68,37 +69,37 @@ def record_reasons() -> list[str]:
 
 
 class InvalidPage(RecordError):
-    """The record on the pages topic is not a page."""
+    """A record on the pages topic is not a page."""
 
     reason = "invalid-page"
 
 
 class OverLimit(RecordError):
-    """The page is over a limit, and the settings say to refuse it rather than to cut it."""
+    """A page exceeds a limit, and NEARDUP_OVER_LIMIT is set to reject."""
 
     reason = "over-limit"
 
 
 class WrongPlan(RecordError):
-    """The sender of the message has another plan of the fingerprint tables."""
+    """The sender of a message has another plan of the fingerprint tables."""
 
     reason = "wrong-plan"
 
 
 class WireError(RecordError):
-    """A message of ours cannot be read."""
+    """A message of neardup cannot be decoded."""
 
     reason = "wire"
 
 
 class NotOurs(WireError):
-    """The buffer does not start with our magic bytes."""
+    """A buffer does not start with the magic bytes of neardup."""
 
     reason = "not-ours"
 
 
 class Corrupt(WireError):
-    """Checksum, length or structure is wrong."""
+    """The checksum, the length or the structure of a message is wrong."""
 
     reason = "corrupt"
 
@@ -110,13 +111,13 @@ class WrongKind(WireError):
 
 
 class WrongVersion(WireError):
-    """A message with a schema version that this release does not read."""
+    """A message has a schema version that this release cannot decode."""
 
     reason = "wrong-version"
 
 
 class TooLarge(WireError):
-    """A message or an array in it is over the limit."""
+    """A message, or an array in it, is larger than the limit."""
 
     reason = "too-large"
 
@@ -126,15 +127,15 @@ class LogError(NeardupError):
 
 
 class BrokerUnreachable(LogError):
-    """No broker answered, or it refused the credentials."""
+    """No broker answered, or the broker rejected the credentials."""
 
 
 class NotAuthorized(LogError):
-    """The user lacks a right on a topic or group."""
+    """The user lacks a right on a topic or a consumer group."""
 
 
 class TopicMismatch(LogError):
-    """A topic is missing, or has another partition count than the settings say."""
+    """A topic is missing, or its partitions or replicas differ from the settings."""
 
 
 class SendFailed(LogError):
@@ -142,27 +143,27 @@ class SendFailed(LogError):
 
 
 class NotAtRest(LogError):
-    """Workers run, or records wait, where nothing may move."""
+    """Workers are running or records are waiting, although the operation needs an idle deployment."""
 
 
 class Retired(LogError):
-    """The log ends here: the deployment was resharded and goes on in the next generation of its topics."""
+    """The deployment was resharded, and its state continues in the next generation of its topics."""
 
 
 class LogGap(LogError):
-    """The log no longer holds the records after the offset that the state reached."""
+    """The log no longer holds the records that follow the offset of the state."""
 
 
 class InputError(NeardupError):
-    """A file that a command was given cannot be used."""
+    """An input file of a command cannot be used."""
 
 
 class InvalidPair(InputError):
-    """A line of a file of labelled pairs is no pair, or the pairs do not do for what was asked."""
+    """A line is not a labelled pair, or there are too few pairs for the requested evaluation."""
 
 
 class InvalidTruth(InputError):
-    """A line of a truth file is not the truth of a page, or not of these pages."""
+    """A line of a truth file is not the truth of a page, or its page has no verdict."""
 
 
 class InvalidVerdict(InputError):
@@ -174,11 +175,11 @@ class StateError(NeardupError):
 
 
 class WrongState(StateError):
-    """The state was written for something else."""
+    """The state was written for another partition, plan or signature version."""
 
 
 class NotClustered(StateError):
-    """The offline pass has not run yet, or did not keep what the question needs."""
+    """No offline pass has run yet, or its results lack the part that a query needs."""
 
 
 class StateUnavailable(StateError):
@@ -186,4 +187,4 @@ class StateUnavailable(StateError):
 
 
 class CorruptState(StateError):
-    """The state is torn or was altered."""
+    """Files of the state are truncated or altered."""

@@ -1,12 +1,12 @@
-"""Settings: one frozen object, read once, from `NEARDUP_*` variables and an optional TOML file.
+"""Settings, read once from `NEARDUP_*` environment variables and an optional TOML file into a frozen object.
 
-The environment wins over the file, the file over a preset, a preset over the defaults. The file is named by
-`NEARDUP_SETTINGS` and has the same names in lower case, without the prefix. This is the only module that reads the
-environment; everything else is handed a `Settings`.
+The environment takes precedence over the file, the file over a preset, and a preset over the defaults. The variable
+`NEARDUP_SETTINGS` names the file, which has the same names in lower case, without the prefix. This is the only module
+that reads the environment; all other modules receive a `Settings`.
 
-A variable with the prefix that is no setting is never ignored silently: a misspelt setting is an error, anything else a
-warning. Exempt are `NEARDUP_TEST_*`, which configure the test suite, and the variables that Kubernetes sets for a
-Service whose name begins with `neardup-`.
+A variable with the prefix that is not a setting is never ignored silently: a misspelt setting raises an error, any
+other variable logs a warning. Exempt are `NEARDUP_TEST_*`, which configure the test suite, and the variables that
+Kubernetes sets for a Service whose name begins with `neardup-`.
 """
 
 import logging
@@ -25,19 +25,19 @@ from neardup.unknown_variables import PREFIX, UnknownVariable, closest_name, fin
 FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
 DEFAULT_PRESET: Final = "default"
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
-    # With bands, fingerprints that differ in a few bits find next to nothing more: equal ones are enough.
+    # Beside bands, a search for fingerprints that differ in a few bits finds hardly any further pages.
     "fast": {"hamming": 0, "bands": "12x10"},
     DEFAULT_PRESET: {},
-    # Finds nearly every pair that the rule would accept, and more that it turns down.
+    # Finds nearly every pair that the rule accepts, and more pairs that it rejects.
     "thorough": {"bands": "25x5"},
 }
-"""Named sets of settings, from cheap to thorough. `neardup evaluate --preset` measures the cost and recall of each."""
+"""Named sets of settings, from fast to thorough. `neardup evaluate --presets` measures the cost and recall of each."""
 PAIR_SOURCES: Final = ("shingles", "supers", "bands", "spots", "hamming", "psm")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a value is read from text and what is allowed, in words that fit after 'expected'."""
+    """A parser and a validity check for a value. `expected` describes valid values in error messages."""
 
     expected: str
     parse: Callable[[str], Any]
@@ -72,7 +72,7 @@ def _choice(*options: str) -> Check:
 
 
 _BANDS: Final = re.compile(r"none|[1-9]\d{0,3}x[1-9]\d{0,3}")
-_TEXT: Final = Check("some text", str, lambda value: value.isprintable())
+_TEXT: Final = Check("printable text", str, lambda value: value.isprintable())
 _NAME: Final = Check(
     "letters, digits, dots, dashes and underscores, 1 to 100 of them",
     str,
@@ -95,55 +95,122 @@ def _setting(default: Any, check: Check, about: str, *, secret: bool = False) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that can be set. Construct with `Settings.load`; the fields are the documentation."""
+    """All settings with their defaults and descriptions. `Settings.load` reads them from the environment."""
 
-    broker: str = _setting("127.0.0.1:9092", _TEXT, "Kafka bootstrap servers, host:port, comma-separated")
+    broker: str = _setting("127.0.0.1:9092", _TEXT, "Kafka bootstrap servers as comma-separated host:port pairs.")
     security_protocol: str = _setting(
-        "PLAINTEXT", _choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), "how to talk to the broker"
+        "PLAINTEXT",
+        _choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        "Protocol for connections to the broker: with or without TLS (SSL), with or without a login (SASL).",
     )
     sasl_mechanism: str = _setting(
-        "SCRAM-SHA-512", _choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "SASL mechanism"
+        "SCRAM-SHA-512",
+        _choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "SASL mechanism for the login, used with the SASL protocols only.",
     )
-    sasl_username: str = _setting("", _TEXT, "SASL user")
-    sasl_password: str = _setting("", _TEXT, "SASL password", secret=True)
-    tls_ca: str = _setting("", _TEXT, "PEM file with the broker's certificate authority")
-    tls_cert: str = _setting("", _TEXT, "PEM file with this client's certificate")
-    tls_key: str = _setting("", _TEXT, "PEM file with this client's key")
-    tls_key_password: str = _setting("", _TEXT, "password of that key", secret=True)
+    sasl_username: str = _setting("", _TEXT, "User name for the SASL login.")
+    sasl_password: str = _setting(
+        "", _TEXT, "Password for the SASL login. It is masked wherever settings are printed.", secret=True
+    )
+    tls_ca: str = _setting(
+        "",
+        _TEXT,
+        "PEM file with the certificate authority of the broker. If empty, the system's certificates are used.",
+    )
+    tls_cert: str = _setting(
+        "", _TEXT, "PEM file with the certificate of this client. Needed only if the broker requires one."
+    )
+    tls_key: str = _setting("", _TEXT, "PEM file with the private key of the client certificate.")
+    tls_key_password: str = _setting(
+        "", _TEXT, "Password of the private key. It is masked wherever settings are printed.", secret=True
+    )
 
-    prefix: str = _setting("neardup", _NAME, "first part of every topic and group name")
+    prefix: str = _setting(
+        "neardup",
+        _NAME,
+        "First part of the name of every topic and consumer group. Deployments with different prefixes can share a "
+        "broker.",
+    )
     instance: str = _setting(
         "", Check("empty or a name", str, lambda v: v == "" or _NAME.allowed(v)),
-        "name of this worker among its kind, fixed over restarts (Kafka's static membership); empty: none",
+        "Name of this worker within its service, kept across restarts (static membership in Kafka). A worker with "
+        "a name gets its partitions back after a quick restart without a rebalance. If empty, the worker is an "
+        "ordinary member.",
     )  # fmt: skip
     session_timeout_seconds: float = _setting(
-        10.0, _seconds(1, 1800), "a silent worker loses its partitions after this"
+        10.0,
+        _seconds(1, 1800),
+        "Time in seconds without a heartbeat after which the broker moves the partitions of a worker to other workers.",
     )
     request_timeout_seconds: float = _setting(
-        120.0, _seconds(1, 3600), "an output not acknowledged by then stops the worker"
+        120.0,
+        _seconds(1, 3600),
+        "Maximum time in seconds that a request to the broker may take. The worker stops if an output is not "
+        "acknowledged within it.",
     )
-    # Not lz4: aiokafka uses it at its slowest level, where it takes five times as long and saves less.
-    compression: str = _setting("zstd", _choice("none", "gzip", "snappy", "lz4", "zstd"), "of messages")
+    # lz4 is not the default because aiokafka uses its slowest level, which takes five times as long and saves less.
+    compression: str = _setting(
+        "zstd", _choice("none", "gzip", "snappy", "lz4", "zstd"), "Compression of the records that workers produce."
+    )
     max_message_bytes: int = _setting(
-        8 * 2**20, _whole(2**16, 15 * 2**20), "largest record on pages; dead-letters take a little more"
+        8 * 2**20,
+        _whole(2**16, 15 * 2**20),
+        "Maximum size of a record on the pages topic in bytes. The dead-letters topic accepts 1 MiB more.",
     )
 
-    page_partitions: int = _setting(2, _whole(1, 10_000), "partitions of pages")
-    owners: int = _setting(2, _whole(1, 10_000), "partitions of inbox: owners of fingerprints")
-    verdict_partitions: int = _setting(2, _whole(1, 10_000), "partitions of verdicts, documents and clusters")
+    page_partitions: int = _setting(
+        2, _whole(1, 10_000), "Number of partitions of the pages topic. At most this many featurizers work in parallel."
+    )
+    owners: int = _setting(
+        2,
+        _whole(1, 10_000),
+        "Number of partitions of the inbox topic, each of which owns a share of the fingerprints. At most this "
+        "many aggregators work in parallel.",
+    )
+    verdict_partitions: int = _setting(
+        2, _whole(1, 10_000), "Number of partitions of each of the topics verdicts, documents and clusters."
+    )
     generation: int = _setting(
-        0, _whole(0, 10_000), "of probes and inbox: how often the deployment was resharded (neardup reshard)"
+        0,
+        _whole(0, 10_000),
+        "Number of times that the deployment was resharded. It is part of the names of the probes and inbox "
+        "topics; `neardup reshard` prints the value to set.",
     )
-    replication: int = _setting(1, _whole(1, 10), "copies of every topic")
+    replication: int = _setting(1, _whole(1, 10), "Number of replicas of every topic.")
     page_retention_hours: int = _setting(
-        168, _whole(1, 1_000_000), "how long pages, verdicts and dead-letters are kept"
+        168,
+        _whole(1, 1_000_000),
+        "Time in hours for which the broker keeps pages, verdicts, canaries and dead letters.",
     )
 
-    main_content: bool = _setting(False, _YES_OR_NO, "read only the main content of a page, no navigation")
-    page_bytes: int = _setting(8 * 2**20, _whole(1, 2**30), "of a page, more are over the limit")
-    page_nesting: int = _setting(512, _whole(1, 100_000), "open elements at once, more are over the limit")
-    page_tokens: int = _setting(200_000, _whole(1, 2**30), "of a page, more are over the limit")
-    over_limit: str = _setting("cut", _choice("cut", "reject"), "a page over a limit is cut, or goes to dead-letters")
+    main_content: bool = _setting(
+        False,
+        _YES_OR_NO,
+        "Extract only the main content of a page and ignore navigation. If a page has no main content, all of its "
+        "text is used.",
+    )
+    page_bytes: int = _setting(
+        8 * 2**20,
+        _whole(1, 2**30),
+        "Maximum size of a page in bytes. Larger pages are truncated or rejected (see NEARDUP_OVER_LIMIT).",
+    )
+    page_nesting: int = _setting(
+        512,
+        _whole(1, 100_000),
+        "Maximum number of HTML elements that are open at the same time. Pages with deeper nesting are truncated "
+        "or rejected (see NEARDUP_OVER_LIMIT).",
+    )
+    page_tokens: int = _setting(
+        200_000,
+        _whole(1, 2**30),
+        "Maximum number of tokens of a page. Longer pages are truncated or rejected (see NEARDUP_OVER_LIMIT).",
+    )
+    over_limit: str = _setting(
+        "cut",
+        _choice("cut", "reject"),
+        "Treatment of pages that exceed a limit: cut truncates the page and processes the rest, reject sends it to "
+        "dead-letters.",
+    )
     phrases: tuple[int, ...] = _setting(
         (1,),
         Check(
@@ -151,50 +218,142 @@ class Settings:
             _numbers,
             lambda value: bool(value) and all(1 <= n <= 8 for n in value),
         ),
-        "words in a feature of the fingerprint",
+        "Number of consecutive words in a feature of the fingerprint. Several lengths are joined by +, as in 1+2.",
     )
     weighting: str = _setting(
-        "presence", _choice("presence", "tf", "log-tf", "tf-idf"), "what a feature weighs in the fingerprint"
+        "presence",
+        _choice("presence", "tf", "log-tf", "tf-idf"),
+        "Weight of a feature in the fingerprint: 1 for presence, its frequency in the page (tf), the logarithm of "
+        "that frequency (log-tf), or the frequency multiplied by the rarity of the feature (tf-idf).",
     )
-    idf_table: str = _setting("", _TEXT, "file with the frequencies for tf-idf")
-    drop_stop_words: bool = _setting(False, _YES_OR_NO, "leave stop words out of the features")
-    stem: bool = _setting(False, _YES_OR_NO, "features are stems of words (Snowball)")
-    language: str = _setting("detect", _NAME, "of stop words and stems, or detect")
-    shingle_words: int = _setting(3, _whole(1, 64), "words in a shingle")
+    idf_table: str = _setting(
+        "",
+        _TEXT,
+        "File with the document frequencies for the weighting tf-idf. Required by that weighting, and an error "
+        "with any other.",
+    )
+    drop_stop_words: bool = _setting(False, _YES_OR_NO, "Leave stop words out of the features of the fingerprint.")
+    stem: bool = _setting(
+        False, _YES_OR_NO, "Replace words by their Snowball stems in the features of the fingerprint."
+    )
+    language: str = _setting(
+        "detect",
+        _NAME,
+        "Language of stop words and stems, by its English name, as in german. With detect, the language of each "
+        "page is detected.",
+    )
+    shingle_words: int = _setting(
+        3,
+        _whole(1, 64),
+        "Number of consecutive words in a shingle. Resemblance and containment are computed over shingles.",
+    )
 
-    hamming: int = _setting(3, _whole(0, 7), "k: bits in which fingerprints may differ for the tables to find them")
-    search: str = _setting(
-        "exact", _choice("exact", "probabilistic"), "of fingerprints: permuted tables, or one table and likely flips"
+    hamming: int = _setting(
+        3,
+        _whole(0, 7),
+        "Maximum number of differing bits (k) between two fingerprints for the tables to return them as candidates.",
     )
-    tables: int = _setting(10, _whole(1, 1000), "most permuted tables of the exact search")
-    slice_bits: int = _setting(0, _whole(0, 16), "a table is cut into 2^this shard partitions")
-    flip_model: str = _setting("", _TEXT, "file of the probabilistic search's flip model; empty: a simulated one")
-    flips: int = _setting(24, _whole(1, 4096), "flips of the header that the probabilistic search tries")
-    header_bits: int = _setting(20, _whole(1, 64), "header of the probabilistic search")
+    search: str = _setting(
+        "exact",
+        _choice("exact", "probabilistic"),
+        "Search method of the fingerprint tables: exact uses several permuted tables, probabilistic uses one table "
+        "and tries likely bit flips.",
+    )
+    tables: int = _setting(
+        10,
+        _whole(1, 1000),
+        "Maximum number of permuted tables of the exact search. More tables need more memory and compare fewer "
+        "fingerprints per probe.",
+    )
+    slice_bits: int = _setting(
+        0, _whole(0, 16), "Each fingerprint table is divided into 2 to the power of this number of shard partitions."
+    )
+    flip_model: str = _setting(
+        "",
+        _TEXT,
+        "File with the flip model of the probabilistic search. If empty, a model from simulated weights is used.",
+    )
+    flips: int = _setting(
+        24,
+        _whole(1, 4096),
+        "Number of bit flips of the header that the probabilistic search tries per probe. More flips find more and "
+        "take longer.",
+    )
+    header_bits: int = _setting(
+        20, _whole(1, 64), "Number of leading bits of a fingerprint that the probabilistic search uses as its header."
+    )
     bands: str = _setting(
         "18x7",
         Check("bands and values in each, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
-        "bands of the sketch, whose keys have buckets, and how many values are in one",
+        "Number of bands of the sketch and of values per band, as in 18x7. Pages that share a band are candidates. "
+        "With none, only fingerprints are searched.",
     )
-    spots: bool = _setting(False, _YES_OR_NO, "keep spot signatures in sketches, for the offline pass")
-    band_slice_bits: int = _setting(1, _whole(0, 16), "the buckets of all bands are cut into 2^this shard partitions")
-    codec: str = _setting("plain", _choice("plain", "elias-fano", "huffman"), "of the runs of a table")
-    most_matches: int = _setting(1000, _whole(1, 10**6), "of a fingerprint in a table, the nearest are kept")
-    common_bucket: int = _setting(1000, _whole(2, 10**6), "documents in a bucket from which on it is ignored")
+    spots: bool = _setting(
+        False, _YES_OR_NO, "Keep spot signatures in sketches. Required by the pair source spots of the offline pass."
+    )
+    band_slice_bits: int = _setting(
+        1,
+        _whole(0, 16),
+        "The table with the buckets of all bands is divided into 2 to the power of this number of shard partitions.",
+    )
+    codec: str = _setting(
+        "plain",
+        _choice("plain", "elias-fano", "huffman"),
+        "Encoding of the sorted runs of a fingerprint table. The compressed encodings need less memory and more "
+        "time per probe.",
+    )
+    most_matches: int = _setting(
+        1000,
+        _whole(1, 10**6),
+        "Maximum number of matches per probe of a fingerprint table. If there are more, the nearest are kept.",
+    )
+    common_bucket: int = _setting(
+        1000,
+        _whole(2, 10**6),
+        "Number of documents from which on a bucket is ignored as common: it returns no candidates and takes no "
+        "further documents.",
+    )
     ttl_hours: float = _setting(
         0.0,
         Check("hours from 0 on", float, lambda value: value >= 0),
-        "how long shards remember a fingerprint; 0: for ever",
+        "Time in hours for which shards remember a fingerprint. With 0, they never expire it.",
     )
-    near_resemblance: float = _setting(0.65, _share(), "pages that resemble each other this much are near-duplicates")
-    contained: float = _setting(0.95, _share(), "a page is contained in another with this much of it")
-    variants: int = _setting(8, _whole(1, 1000), "different pages with the same fingerprint that are kept to compare")
-    candidates: int = _setting(1000, _whole(1, 10**5), "that a page is compared with, the nearest first")
+    near_resemblance: float = _setting(
+        0.65,
+        _share(),
+        "Minimum resemblance of two pages for the later one to be a near-duplicate: the shingles in both as a "
+        "share of the shingles in either.",
+    )
+    contained: float = _setting(
+        0.95,
+        _share(),
+        "Minimum containment of a page in an earlier one for it to be contained: the shingles in both as a share "
+        "of its own.",
+    )
+    variants: int = _setting(
+        8,
+        _whole(1, 1000),
+        "Maximum number of different pages with the same fingerprint that are kept for comparison. Beyond it the "
+        "latest are dropped.",
+    )
+    candidates: int = _setting(
+        1000,
+        _whole(1, 10**5),
+        "Maximum number of candidates that a page is compared with. If there are more, the nearest are compared.",
+    )
 
-    corpus: str = _setting("", _TEXT, "folder or fsspec address of the corpus; empty: `corpus` in the state directory")
-    corpus_seconds: float = _setting(60.0, _seconds(0, 86_400), "longest wait of a document before it is in the corpus")
+    corpus: str = _setting(
+        "",
+        _TEXT,
+        "Directory or fsspec URL of the corpus of the offline pass. If empty, `corpus` in the state directory.",
+    )
+    corpus_seconds: float = _setting(
+        60.0,
+        _seconds(0, 86_400),
+        "Maximum time in seconds from the arrival of a settled document to its appearance in the corpus.",
+    )
     recluster_seconds: float = _setting(
-        3600.0, _seconds(1, 31_536_000), "between offline passes of the recluster service"
+        3600.0, _seconds(1, 31_536_000), "Interval between offline passes of the recluster service in seconds."
     )
     pair_sources: tuple[str, ...] = _setting(
         ("shingles", "hamming"),
@@ -203,56 +362,105 @@ class Settings:
             lambda text: tuple(text.split("+")),
             lambda value: bool(value) and set(value) <= set(PAIR_SOURCES),
         ),
-        "where the offline pass takes pairs of documents from",
+        "Sources of the document pairs that the offline pass compares, joined by +.",
     )
-    common_shingle: int = _setting(1000, _whole(2, 10**6), "documents with a shingle from which on it is ignored")
-    spot_resemblance: float = _setting(0.44, _share(), "of spot signatures, from which on pages are near-duplicates")
+    common_shingle: int = _setting(
+        1000, _whole(2, 10**6), "Number of documents from which on a shingle is ignored as common by the offline pass."
+    )
+    spot_resemblance: float = _setting(
+        0.44,
+        _share(),
+        "Minimum resemblance of spot signatures for the offline pass to treat two pages as near-duplicates.",
+    )
     cluster_rule: str = _setting(
         "representative",
         _choice("representative", "transitive"),
-        "whether a document must resemble its cluster's first one, or any of it",
+        "Condition for joining a cluster: representative requires that a document resembles the first document of "
+        "the cluster, transitive that it resembles any document of it.",
     )
     representative: str = _setting(
-        "first", _choice("first", "longest", "shortest-url", "https"), "which document stands for its cluster"
+        "first",
+        _choice("first", "longest", "shortest-url", "https"),
+        "Document that represents a cluster: the first, the longest, the one with the shortest URL, or the first "
+        "with an https URL.",
     )
-    large_cluster: int = _setting(10_000, _whole(2, 10**9), "documents in a cluster from which on there is a warning")
-    offline_memory_mb: int = _setting(1024, _whole(16, 10**7), "that the offline pass may use for sorting")
+    large_cluster: int = _setting(
+        10_000,
+        _whole(2, 10**9),
+        "Number of documents from which on the report of the offline pass warns about a cluster.",
+    )
+    offline_memory_mb: int = _setting(
+        1024,
+        _whole(16, 10**7),
+        "Memory in MiB that the offline pass may use for sorting and merging. Data that does not fit is spilled to "
+        "disk.",
+    )
 
-    canary_share: float = _setting(0.001, _share(), "share of the pages that the canary service plants a near-copy of")
+    canary_share: float = _setting(
+        0.001, _share(), "Share of the pages for which the canary service plants a near-copy, to estimate recall."
+    )
     shadow_share: float = _setting(
-        0.01, _share(), "share of the settled documents that are compared with all recent ones, to see what was missed"
+        0.01,
+        _share(),
+        "Share of the settled documents that are compared with all recent documents, to estimate recall.",
     )
-    shadow_documents: int = _setting(4096, _whole(1, 10**6), "recent documents that they are compared with")
+    shadow_documents: int = _setting(
+        4096, _whole(1, 10**6), "Number of recent documents that a sampled document is compared with."
+    )
     host_pages: int = _setting(
-        100, _whole(1, 10**6), "recent pages of a host from which on its share of duplicates is watched"
+        100, _whole(1, 10**6), "Number of recent pages from which on the share of duplicates of a host is monitored."
     )
-    sample_seed: int = _setting(0, _whole(0, 2**62), "of the choice of pages and documents that are watched")
+    sample_seed: int = _setting(
+        0, _whole(0, 2**62), "Seed for the choice of the pages and documents that the recall estimates use."
+    )
 
-    state: Path = _setting(Path("state"), _PATH, "directory for the state of this worker's partitions")
-    threads: int = _setting(0, _whole(0, 1024), "worker threads of a service; 0: one a core")
-    processes: int = _setting(
-        0, _whole(0, 1024), "that featurize many pages; 1: only the worker's own; 0: one a core, and 2 on Kafka"
+    state: Path = _setting(
+        Path("state"), _PATH, "Directory for the state of the partitions of this worker. Every worker needs its own."
     )
-    poll_records: int = _setting(2000, _whole(1, 1_000_000), "most records handed to a stage at once")
-    checkpoint_seconds: float = _setting(10.0, _seconds(0.01, 86_400), "longest time between checkpoints")
-    checkpoint_records: int = _setting(200_000, _whole(1, 10**12), "most records between checkpoints of a partition")
+    threads: int = _setting(0, _whole(0, 1024), "Number of threads that process records. With 0, one thread per core.")
+    processes: int = _setting(
+        0,
+        _whole(0, 1024),
+        "Number of processes that featurize pages. With 1, pages are featurized in the process of the worker; with "
+        "0, by one process per core without a broker, and by 2 processes in a featurizer.",
+    )
+    poll_records: int = _setting(
+        2000, _whole(1, 1_000_000), "Maximum number of records in a batch that a stage processes."
+    )
+    checkpoint_seconds: float = _setting(
+        10.0, _seconds(0.01, 86_400), "Maximum time in seconds between two checkpoints of a partition."
+    )
+    checkpoint_records: int = _setting(
+        200_000, _whole(1, 10**12), "Maximum number of records between two checkpoints of a partition."
+    )
     checkpoint_bytes: int = _setting(
-        2 * 2**20, _whole(1, 10**12), "an owner with so many bytes of changes is saved before its time"
+        2 * 2**20,
+        _whole(1, 10**12),
+        "Size in bytes of the unsaved changes of an aggregator partition that triggers a checkpoint.",
     )
     stop_seconds: float = _setting(
         20.0,
         _seconds(0.1, 3600),
-        "longest wait for acknowledgements, and for the next step of a pass, when stopping or losing partitions",
+        "Maximum time in seconds to wait for acknowledgements and for a running offline pass when a worker stops "
+        "or loses a partition.",
     )
     stuck_seconds: float = _setting(
-        60.0, _seconds(0.1, 86_400), "readiness fails when a partition with lag stands still this long"
+        60.0,
+        _seconds(0.1, 86_400),
+        "Time in seconds without progress after which a partition with lag counts as stuck and readiness fails.",
     )
 
-    verdict_format: str = _setting("json", _choice("json", "msgpack"), "of verdicts")
-    web_host: str = _setting("127.0.0.1", _TEXT, "address of /metrics, /healthz, /readyz and, of recluster, /api")
-    web_port: int = _setting(6066, _whole(1, 65_535), "port of the same")
-    log_format: str = _setting("text", _choice("text", "json"), "of log lines")
-    log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level logged")
+    verdict_format: str = _setting("json", _choice("json", "msgpack"), "Encoding of the records on the verdicts topic.")
+    web_host: str = _setting(
+        "127.0.0.1", _TEXT, "Address on which a worker serves /metrics, /healthz and /readyz, and recluster also /api."
+    )
+    web_port: int = _setting(6066, _whole(1, 65_535), "Port on which a worker serves the same endpoints.")
+    log_format: str = _setting(
+        "text", _choice("text", "json"), "Format of log lines: text for people, json for log collectors."
+    )
+    log_level: str = _setting(
+        "info", _choice("debug", "info", "warning", "error"), "Minimum level of the log lines that are written."
+    )
 
     @classmethod
     def load(
@@ -264,10 +472,11 @@ class Settings:
         allow_unknown: bool = False,
         **overrides: Any,
     ) -> "Settings":
-        """Read preset, file and environment, then apply overrides (already typed). Raises SettingsError.
+        """Read the preset, the file and the environment, then apply `overrides`. Raises SettingsError.
 
-        `other` is a settings file that a user names on the spot: it wins over the environment. Unknown variables raise
-        if they look like a misspelt setting and are logged once otherwise; `allow_unknown` turns off both.
+        `other` is a settings file that a command received as an option; it takes precedence over the environment.
+        A variable that looks like a misspelt setting raises; any other unknown variable is logged once.
+        `allow_unknown` turns off both.
         """
         if preset not in PRESETS:
             raise SettingsError(f"preset: expected one of {', '.join(PRESETS)}, got {preset!r}")
@@ -283,7 +492,7 @@ class Settings:
             _verify(variable_of(each.name), each.metadata, getattr(self, each.name))
 
     def describe(self) -> list[tuple[str, str, str]]:
-        """(variable, value, meaning) of every setting; secrets are masked."""
+        """Return the variable, the value and the description of every setting. Secrets are masked."""
         return [
             (variable_of(each.name), _shown(each.metadata, getattr(self, each.name)), each.metadata["about"])
             for each in fields(self)
@@ -291,12 +500,12 @@ class Settings:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + name.upper()
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[UnknownVariable]:
-    """Return the variables that seem to be meant for this program and are no settings, sorted by name."""
+    """Return the variables that seem to be meant for this program but are not settings, sorted by name."""
     environ = os.environ if environ is None else environ
     return find_unknown(environ, [variable_of(each.name) for each in fields(Settings)] + [FILE_VARIABLE])
 

@@ -1,6 +1,6 @@
-"""Environment variables that look like settings of this program and are none.
+"""Environment variables that look like settings but are not.
 
-A misspelt setting would otherwise be ignored and the default used in its place. Exempt are `NEARDUP_TEST_*`, which
+A misspelt setting would otherwise be ignored and the default value used. Exempt are `NEARDUP_TEST_*`, which
 configure the test suite, and the variables with which Kubernetes announces a Service called `neardup` or `neardup-...`
 to every pod of its namespace.
 """
@@ -14,7 +14,7 @@ from typing import Final
 PREFIX: Final = "NEARDUP_"
 TEST_PREFIX: Final = "NEARDUP_TEST_"
 _MISSPELT: Final = 0.8
-"""Similarity (difflib's ratio) to a setting from which on a name counts as a misspelt setting."""
+"""Minimum similarity (the ratio of difflib) to a setting for a name to count as misspelt."""
 
 _SERVICE: Final = re.compile(r"NEARDUP_(\w+_)?SERVICE_(HOST|PORT(_\w+)?)")
 _SERVICE_PORT: Final = re.compile(r"NEARDUP_(\w+_)?PORT(?P<number>_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?")
@@ -22,7 +22,7 @@ _SERVICE_PORT: Final = re.compile(r"NEARDUP_(\w+_)?PORT(?P<number>_\d+_(TCP|UDP|
 
 @dataclass(frozen=True, slots=True)
 class UnknownVariable:
-    """A variable that is no setting, and the setting with the closest name. The value is not kept: it may be secret."""
+    """An unknown variable and the setting with the closest name. Its value may be secret, so it is not kept."""
 
     name: str
     closest: str
@@ -38,11 +38,11 @@ class UnknownVariable:
 
 
 def find_unknown(environ: Mapping[str, str], known: Iterable[str]) -> list[UnknownVariable]:
-    """Return the variables that seem to be meant for this program and are not `known`, sorted by name."""
+    """Return the variables that seem to be meant for this program but are not `known`, sorted by name."""
     names = {each.removeprefix(PREFIX).lower() for each in known}
     found = []
     for variable, text in sorted(environ.items()):
-        # Another case, a dash and a missing underscore are slips, too.
+        # A different case, a dash or a missing underscore counts as a misspelling, too.
         name = variable.lower().replace("-", "_").removeprefix(PREFIX[:-1].lower()).lstrip("_")
         if not variable.upper().startswith(PREFIX[:-1]) or (variable == PREFIX + name.upper() and name in names):
             continue
@@ -50,7 +50,7 @@ def find_unknown(environ: Mapping[str, str], known: Iterable[str]) -> list[Unkno
             continue
         closest = closest_name(name, names)
         misspelt = is_misspelt(name, closest)
-        # Without the underscore it may belong to a program called neardupes.
+        # Without the underscore, the variable may belong to a program called neardupes.
         if misspelt or variable.startswith(PREFIX):
             found.append(UnknownVariable(variable, PREFIX + closest.upper(), misspelt))
     return found
@@ -62,7 +62,7 @@ def closest_name(name: str, names: Iterable[str]) -> str:
 
 
 def is_misspelt(name: str, closest: str) -> bool:
-    """Return whether a name is so similar to another that it must be a slip."""
+    """Return whether a name is similar enough to `closest` to be a misspelling of it."""
     return _similarity(name, closest) >= _MISSPELT
 
 
@@ -75,5 +75,5 @@ def _is_service_link(variable: str, text: str) -> bool:
     if _SERVICE.fullmatch(variable):
         return True
     port = _SERVICE_PORT.fullmatch(variable)
-    # NEARDUP_WEBB_PORT=6066 is a slip: a Service's port without a number in its name has an address as its value.
+    # NEARDUP_WEBB_PORT=6066 is a misspelling: the variable of a Service without a port number in its name holds a URL.
     return port is not None and (port["number"] is not None or "://" in text)
