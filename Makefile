@@ -1,9 +1,9 @@
-# Every target sets up what it needs: a virtual environment from the lock file, a broker from Docker or Maven.
+# Every target sets up its own requirements: a virtual environment from the lock file, a broker from Docker or Maven.
 #
 #   make demo     a sample crawl through the embedded run, no broker
-#   make test     everything, on a real Kafka
+#   make test     lint, then all tests on a real Kafka
 #   make faults   the fault tests at full length
-#   make soak     an even load for an hour: memory and latency must not grow (make soak MINUTES=10)
+#   make soak     an hour of even load, in which memory and latency must not grow (make soak MINUTES=10)
 #   make lint     ruff, mypy and bandit
 #   make bench    every benchmark at its default size (make bench NAME=runner for one)
 #   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
@@ -35,14 +35,14 @@ $(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Two at a time: many tests wait for a broker more than they work. A file's tests stay together, as their fixtures do.
+# Two processes, because many tests wait for a broker most of the time. The tests of a file share its fixtures.
 PARALLEL ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# A machine with Docker, or with Java and Maven, must run a real broker: a skipped integration test is then a failure.
+# On a machine with Docker, or with Java and Maven, a skipped integration test is a failure.
 # Evaluated only by the targets that use it.
 REAL = $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
 
-# The kernels are compiled once, instead of in every test process.
+# The kernels are compiled once, and not by every test process.
 test: lint
 	$(BIN)/neardup warm-up
 	NEARDUP_TEST_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_TEST_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)

@@ -71,7 +71,7 @@ _LOADED: Final = re.compile(
 )
 
 
-class Mermaid(SphinxDirective):
+class Mermaid(SphinxDirective):  # type: ignore[misc]
     """A Mermaid diagram, drawn as SVG. An error in the diagram fails the build."""
 
     has_content = True

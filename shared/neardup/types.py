@@ -1,7 +1,7 @@
-"""The words of neardup, in the order the data flows: page, document, verdict.
+"""Value types of neardup, in the order of the data flow: page, document, verdict.
 
-Everything here is a plain value: no I/O, no clock, no settings. A fingerprint, a sketch, a probe and an
-answer travel as packed arrays, many to a message, and so have no class of their own.
+They do no I/O and use no clock and no settings. Fingerprints, sketches, probes and answers have no class of their own,
+because messages carry many of them as packed arrays.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AFTER_ALL: Final = 2**63 - 1
-"""The timestamp of canaries, and of nothing else."""
+"""Timestamp of canaries. No other document has it."""
 
 
 class DocumentId(NamedTuple):
     """The position of a page in the order of all pages, which also identifies it.
 
-    Tuples compare field by field, and that comparison *is* the order: by the record's timestamp, then by
-    partition and offset of the pages topic. A canary, a planted near-copy of a page, stands after all pages: it may
-    turn out to duplicate any of them, and none of them it.
+    The order is that of the tuples: by the timestamp of the record, then by partition and offset in the pages topic.
+    Canaries, which are planted near-copies of pages, come after all pages. So a canary can be a duplicate of any page,
+    but a page is never a duplicate of a canary.
     """
 
     timestamp: int
@@ -30,7 +30,7 @@ class DocumentId(NamedTuple):
 
     @property
     def is_canary(self) -> bool:
-        """True for the planted near-copies that measure recall."""
+        """True for a near-copy that was planted to measure recall."""
         return self.timestamp == AFTER_ALL
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class DocumentId(NamedTuple):
 
     @staticmethod
     def parse(name: str) -> tuple[int, int]:
-        """Return the partition and the offset of the document with this name, which is what `str` returns.
+        """Parse a name as `str` returns it, and return the partition and the offset.
 
         Raises ValueError for any other text.
         """
@@ -63,7 +63,7 @@ class Page:
 
     @property
     def content(self) -> bytes:
-        """The fetched bytes, for checksums and sizes."""
+        """The bytes of the page, for checksums and sizes."""
         if self.html is not None:
             return self.html
         assert self.text is not None
@@ -71,7 +71,7 @@ class Page:
 
 
 class Kind(StrEnum):
-    """The kind of a verdict."""
+    """The outcome of a verdict."""
 
     UNIQUE = "unique"
     DUPLICATE = "duplicate"
@@ -79,7 +79,7 @@ class Kind(StrEnum):
 
 
 class Relation(StrEnum):
-    """The relation of a duplicate to the page that it duplicates, strongest first."""
+    """The relation of a duplicate to the earlier page, strongest first."""
 
     IDENTICAL = "identical"
     SAME_TEXT = "same-text"
@@ -90,14 +90,14 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checksums:
-    """Checksums on Broder's three levels of identity: the raw content, its tokens, and the shingles in its sketch."""
+    """Checksums of the content, of its tokens and of the shingles in its sketch (levels of identity by Broder)."""
 
     content: bytes
     tokens: bytes
     shingles: bytes
 
     def relation_to(self, other: "Checksums") -> Relation | None:
-        """Return the strongest level on which two documents are equal, or None."""
+        """Return the strongest relation of identity between two documents, or None."""
         if self.content == other.content:
             return Relation.IDENTICAL
         if self.tokens == other.tokens:
@@ -109,7 +109,7 @@ class Checksums:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Document:
-    """A page in canonical form, as its owner stores it. `note` is a remark for its verdict, such as limits."""
+    """A page in canonical form, as its owner stores it. `note` is a remark for the verdict, such as a truncation."""
 
     id: DocumentId
     url: str
@@ -123,7 +123,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPage:
-    """A page without a fingerprint, and the reason."""
+    """A page without a fingerprint, with the reason."""
 
     id: DocumentId
     url: str
@@ -132,7 +132,7 @@ class SkippedPage:
 
 
 class BatchId(NamedTuple):
-    """The pages of one featurizer batch: a partition of the pages topic, and the first and the last offset."""
+    """A batch of pages that a featurizer processed together: a partition of the pages topic and a range of offsets."""
 
     partition: int
     first: int
@@ -141,7 +141,7 @@ class BatchId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageRef:
-    """A reference from a verdict to another page."""
+    """A reference to a page in a verdict."""
 
     url: str
     document: str
@@ -149,7 +149,7 @@ class PageRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A decision on a page, identified by document and revision. A higher revision replaces a lower one."""
+    """A verdict on a page, identified by (document, revision). A higher revision replaces a lower one."""
 
     url: str
     document: str
@@ -171,7 +171,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A record that could not be processed, with the stage and the reason."""
+    """A record that could not be processed, unchanged, with its origin and the reason."""
 
     topic: str
     partition: int

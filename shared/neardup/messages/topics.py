@@ -3,12 +3,12 @@
 | topic | from → to |
 |---|---|
 | pages | crawler → featurizer |
-| probes | featurizer → shard, one partition a slice of a table |
-| inbox | featurizer, shards, owners → aggregator, one partition an owner |
+| probes | featurizer → shard, one partition per slice of a table |
+| inbox | featurizer, shards, owners → aggregator, one partition per owner |
 | verdicts | aggregator → crawler |
-| canaries | aggregator → operator: verdicts on pages that were planted |
+| canaries | aggregator → operator: verdicts on planted pages |
 | documents | aggregator → recluster |
-| clusters | recluster → whoever asks, the last word on each url |
+| clusters | recluster → any consumer: the current cluster of each URL |
 | dead-letters | everyone → operator |
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _INNER: Final = ("probes", "inbox")
-"""Topics whose partitions are those of the plan and of the owners."""
+"""Topics with a partition per shard partition of the plan, and per owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Topics:
 
     @classmethod
     def under(cls, prefix: str, generation: int = 0) -> "Topics":
-        """The names for a deployment. Only what is between services is made anew by a resharding."""
+        """Return the names for a deployment. A resharding replaces only the topics between services."""
         names = ("pages", "probes", "inbox", "verdicts", "canaries", "documents", "clusters", "dead-letters")
         inner = prefix_of_generation(prefix, generation)
         return cls(*(f"{inner if name in _INNER else prefix}.{name}" for name in names))
 
 
 def prefix_of_generation(prefix: str, generation: int) -> str:
-    """First part of the names of what belongs to one generation of a deployment: it is resharded into the next."""
+    """Return the first part of the topic names of a generation. Each resharding creates the next generation."""
     return f"{prefix}.{generation}" if generation else prefix

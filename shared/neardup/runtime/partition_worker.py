@@ -84,7 +84,7 @@ class PartitionWorker:
         """Calls of the stage that run in threads."""
         self._since_checkpoint = 0
         self._behind = False
-        """Whether the last checkpoint left processed records uncovered: another is then due without new records."""
+        """True if the last checkpoint did not cover all processed records: another is then due without new records."""
         # Looked up once: a lookup by labels takes longer than counting.
         name = stage.name
         self._process_seconds = metrics.PROCESS_SECONDS.labels(name)

@@ -72,7 +72,7 @@ class Stage(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether so much state is unsaved that the next checkpoint is due at once."""
+        """True if the amount of unsaved state requires a checkpoint at once."""
         return False
 
     def after_gap(self, directory: Path, group: str) -> str:
@@ -92,7 +92,7 @@ def using_state(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise StateUnavailable(
             f"{directory}: expected to read and write the state, got: {error}; free some space or make it writable, "
-            "and start again: it goes on from the last checkpoint"
+            "and start again; the worker continues from the last checkpoint"
         ) from error
 
 

@@ -68,7 +68,7 @@ class Directory:
         self._changed: set[int] = set()
         """Fingerprints whose variants changed since the last `flush`."""
         self._changed_lately: set[int] = set()
-        """Those that changed since the last `flush_settled`."""
+        """Fingerprints whose variants changed since the last `flush_settled`."""
         self.cached_bytes = 0
         """Approximate memory of the entries."""
         self._evict_above = CACHED_BYTES
