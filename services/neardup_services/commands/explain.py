@@ -24,11 +24,9 @@ _SHOWN_WORDS = 12
 @click.option("--main-content", is_flag=True, help="Use the main content only, without navigation.")
 @click.option("--hamming", type=int, help="Maximum number of differing bits. Default: NEARDUP_HAMMING.")
 @click.option(
-    "--resemblance", type=float, help="Minimum resemblance of a near-duplicate. Default: NEARDUP_RESEMBLANCE."
+    "--resemblance", type=float, help="Minimum resemblance of a near-duplicate. Default: NEARDUP_NEAR_RESEMBLANCE."
 )
-@click.option(
-    "--containment", type=float, help="Minimum containment of a contained page. Default: NEARDUP_CONTAINMENT."
-)
+@click.option("--containment", type=float, help="Minimum containment of a contained page. Default: NEARDUP_CONTAINED.")
 def explain(
     a: str,
     b: str,
