@@ -47,7 +47,7 @@ async def test_data_survives_a_stop_and_a_kill(kind: type[kafka.Cluster], tmp_pa
         await sent(cluster, 0, 100)
         await asyncio.to_thread(cluster.kill)
         with pytest.raises(
-            BrokerUnreachable, match=r"at 127\.0\.0\.1:\d+ .*nobody listens there; check NEARDUP_BROKER"
+            BrokerUnreachable, match=r"at 127\.0\.0\.1:\d+ .*no program listens there; check NEARDUP_BROKER"
         ):
             await sent(cluster, 0, 1)
         await asyncio.to_thread(cluster.start)

@@ -100,11 +100,11 @@ def test_the_image_runs_as_any_user(built: Stack, options: tuple[str, ...]) -> N
     pages = "\n".join(json.dumps({"url": f"http://a.example/{n}", "text": " ".join(text_of(0))}) for n in range(2))
     program = 'set -e; neardup warm-up; neardup dedup - --state "$NEARDUP_STATE" --out -; id'
     options = (*options, "--cap-drop", "ALL", "--entrypoint", "sh")
-    said = built.run("-c", program, options=options, text=pages)
-    assert "already compiled" in said
-    verdicts = [json.loads(line)["verdict"] for line in said.splitlines() if line[:1] == "{"]
+    output = built.run("-c", program, options=options, text=pages)
+    assert "already compiled" in output
+    verdicts = [json.loads(line)["verdict"] for line in output.splitlines() if line[:1] == "{"]
     assert sorted(verdicts) == ["duplicate", "unique"]
-    assert f"uid={'12345' if '--user' in options else '10001(neardup) gid=10001(neardup)'}" in said
+    assert f"uid={'12345' if '--user' in options else '10001(neardup) gid=10001(neardup)'}" in output
 
 
 def test_the_image_has_no_tools_and_a_version(built: Stack) -> None:
@@ -222,7 +222,7 @@ def _targets_up(running: Stack) -> int:
     return sum(each["value"][1] == "1" for each in answer["data"]["result"])
 
 
-def test_a_killed_container_comes_back_with_its_state(running: Stack, crawl: Path) -> None:
+def test_a_killed_container_restarts_with_its_state(running: Stack, crawl: Path) -> None:
     killed = {name: running.container(name) for name in ("aggregator", "shard", "featurizer")}
     docker("kill", *killed.values())
     running.up()

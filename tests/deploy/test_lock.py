@@ -37,10 +37,10 @@ def unreviewed(text: str) -> list[str]:
 def licence_of(name: str) -> str:
     """Return all licence statements of a package."""
     about = metadata(name)
-    said = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
-    said += [each for each in about.get_all("Classifier") or () if each.startswith("License")]
+    statements = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
+    statements += [each for each in about.get_all("Classifier") or () if each.startswith("License")]
     # Some packages have the whole text in this field.
-    return " ".join(each[:200] for each in said)
+    return " ".join(each[:200] for each in statements)
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

@@ -104,10 +104,10 @@ def test_the_real_file_is_translated_without_container_paths() -> None:
     assert [each.name for each in processes][:3] == ["kafka-fetch", "kafka", "topics"]
     assert compose["services"].keys() - {each.name for each in processes} == {"prometheus", "grafana"}
     for each in processes:
-        said = " ".join([*each.command, *each.environment.values()])
-        assert "kafka:9092" not in said
-        assert "0.0.0.0" not in said.replace("127.0.0.1", "")
-        assert "/var/lib" not in said
+        words = " ".join([*each.command, *each.environment.values()])
+        assert "kafka:9092" not in words
+        assert "0.0.0.0" not in words.replace("127.0.0.1", "")
+        assert "/var/lib" not in words
     ports = [each.port for each in processes if each.port]
     assert len(set(ports)) == len(ports)
 

@@ -39,9 +39,9 @@ async def run(
     settings: Settings = SETTINGS,
 ) -> list[Verdict]:
     """Feed pages; optionally save or crash after some of them. Return the verdicts."""
-    told: list[Verdict] = []
+    verdicts: list[Verdict] = []
     try:
-        async with Embedded(state, settings, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
+        async with Embedded(state, settings, on_verdict=lambda value: verdicts.append(read_verdict(value))) as stream:
             for number, page in enumerate(pages):
                 if number == save_at:
                     await stream.save({"taken": number})
@@ -52,19 +52,19 @@ async def run(
             await stream.finish({"taken": len(pages)})
     except Crash:
         pass
-    return told
+    return verdicts
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Kind]:
     """Return the verdicts of an uninterrupted run."""
-    told = asyncio.run(run(tmp_path_factory.mktemp("whole"), PAGES))
-    assert len(last(told)) == len(PAGES)
-    return [last(told)[f"0:{number}"].verdict for number in range(len(PAGES))]
+    verdicts = asyncio.run(run(tmp_path_factory.mktemp("whole"), PAGES))
+    assert len(last(verdicts)) == len(PAGES)
+    return [last(verdicts)[f"0:{number}"].verdict for number in range(len(PAGES))]
 
 
-def kinds(told: Sequence[Verdict]) -> list[Kind]:
-    by_document = last(told)
+def kinds(verdicts: Sequence[Verdict]) -> list[Kind]:
+    by_document = last(verdicts)
     return [by_document[f"0:{number}"].verdict for number in range(len(by_document))]
 
 
@@ -94,7 +94,7 @@ async def test_pages_after_the_last_save_of_an_unfinished_run_are_discarded(tmp_
 async def test_a_crash_in_the_middle_of_a_save_loses_nothing(
     tmp_path: Path, expected: list[Kind], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some stages have saved and others have not. The progress file determines which pages count."""
+    """Not all stages have saved their state. The progress file determines which pages count."""
     save = Runner.save
 
     async def torn(self: Runner) -> None:
@@ -119,14 +119,14 @@ async def test_notes_are_read_back(tmp_path: Path) -> None:
 
 
 async def test_an_order_to_forget_applies_only_to_earlier_pages(tmp_path: Path) -> None:
-    told: list[Verdict] = []
+    verdicts: list[Verdict] = []
     page = next(page for page in PAGES if page.html is not None)
-    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: verdicts.append(read_verdict(value))) as stream:
         await stream.feed([page, page])
         await stream.send_order(Forget(page.url))
         await stream.feed([page, page])
         await stream.finish()
-    assert kinds(told) == [Kind.UNIQUE, Kind.DUPLICATE, Kind.UNIQUE, Kind.DUPLICATE]
+    assert kinds(verdicts) == [Kind.UNIQUE, Kind.DUPLICATE, Kind.UNIQUE, Kind.DUPLICATE]
 
 
 async def test_other_settings_than_those_of_the_state_are_refused(tmp_path: Path) -> None:

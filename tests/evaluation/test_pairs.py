@@ -48,7 +48,7 @@ def test_a_page_may_be_an_object_with_type_and_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"{", "expected a JSON object"),
         (b"[1]", "got a list"),
@@ -58,12 +58,12 @@ def test_a_page_may_be_an_object_with_type_and_source() -> None:
         (b'{"label": 1, "a": "x", "b": {}}', "b: expected exactly one of html and text"),
     ],
 )
-def test_an_invalid_line(tmp_path: Path, line: bytes, said: str) -> None:
+def test_an_invalid_line(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_bytes(b"\n" + line + b"\n")
     with pytest.raises(InvalidPair, match=r"pairs\.jsonl, line 2: ") as raised:
         read_pairs([path])
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_compressed_files_and_several(tmp_path: Path) -> None:

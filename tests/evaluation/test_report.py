@@ -43,8 +43,8 @@ def evaluation(pairs: list[Pair]) -> Evaluation:
 
 def test_the_verdict_equals_that_of_explain(pairs: list[Pair], measures: Measures) -> None:
     settings = Settings()
-    said = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
-    for pair, ours in zip(pairs, said, strict=True):
+    duplicates = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
+    for pair, ours in zip(pairs, duplicates, strict=True):
         ways = [explain(Signatures(), *both).verdict for both in ((pair.a, pair.b), (pair.b, pair.a))]
         assert ours == (Kind.DUPLICATE in ways), pair.id
 

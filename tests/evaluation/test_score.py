@@ -16,14 +16,14 @@ from neardup_services.cli import main
 
 
 def truth(number: int, kind: str = "original", of: int | None = None, duplicate: bool | None = None) -> Truth:
-    said = (of is not None) if duplicate is None and kind != "large-edit" else duplicate
+    expected = (of is not None) if duplicate is None and kind != "large-edit" else duplicate
     return Truth(
         url=f"https://a.example/{number}",
         number=number,
         fetched_at=f"2026-01-01T00:00:{number:02}Z",
         kind=kind,
         duplicate_of=of,
-        duplicate=said,
+        duplicate=expected,
     )
 
 
@@ -220,7 +220,7 @@ def test_same_host_and_cross_host_are_distinguished() -> None:
             duplicate=of is not None,
         )
 
-    def said(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:
+    def expected(host: str, number: int, of: tuple[str, int] | None = None) -> Verdict:
         url = f"https://{host}.example/{number}"
         if of is None:
             return Verdict(url=url, document=f"0:{number}", fetched_at="", verdict=Kind.UNIQUE, revision=0)
@@ -236,7 +236,13 @@ def test_same_host_and_cross_host_are_distinguished() -> None:
         )
 
     truths = [at("a", 0), at("a", 1, 0), at("b", 2, 0), at("b", 3), at("a", 4)]
-    verdicts = [said("a", 0), said("a", 1, ("a", 0)), said("b", 2), said("b", 3, ("b", 2)), said("a", 4)]
+    verdicts = [
+        expected("a", 0),
+        expected("a", 1, ("a", 0)),
+        expected("b", 2),
+        expected("b", 3, ("b", 2)),
+        expected("a", 4),
+    ]
     result = score(verdicts, truths)
     assert result.hosts == {
         "same host": Tally(pages=2, duplicates=1, found=1, false_alarms=1),

@@ -60,9 +60,11 @@ def test_the_search_finds_what_the_defaults_miss(tuned: TuningResult) -> None:
 
 def test_predictions_are_those_of_an_evaluation(pairs: list[Pair], tuned: TuningResult) -> None:
     measures = measure(pairs, Signatures(SignatureOptions.of(Settings())))
-    said = found_by_search(measures, Search.of(Settings())) & accepted_by_rule(measures, Thresholds.of(Settings()))
-    assert tuned.before.found == (said & measures.label).sum()
-    assert tuned.before.false_alarms == (said & ~measures.label).sum()
+    duplicates = found_by_search(measures, Search.of(Settings())) & accepted_by_rule(
+        measures, Thresholds.of(Settings())
+    )
+    assert tuned.before.found == (duplicates & measures.label).sum()
+    assert tuned.before.false_alarms == (duplicates & ~measures.label).sum()
 
 
 def test_the_cheapest_of_equal_settings_is_chosen(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ async def half_way(tmp_path_factory: pytest.TempPathFactory) -> Stream:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the measurements as rows of a table."""
-    if said := results.lines():
+    if lines := results.lines():
         terminalreporter.section("measured")
-        for line in said:
+        for line in lines:
             terminalreporter.write_line(line)

@@ -22,14 +22,14 @@ def record(what: str, **figures: float | int | str) -> None:
 
 def lines() -> list[str]:
     """Format the rows of this run. Consecutive rows with equal columns form one table."""
-    said: list[str] = []
+    found: list[str] = []
     columns: list[str] = []
     for row in _recorded:
         if list(row) != columns:
             columns = list(row)
-            said += ["| " + " | ".join(name.replace("_", " ") for name in columns) + " |", "|---" * len(columns) + "|"]
-        said.append("| " + " | ".join(_shown(value) for value in row.values()) + " |")
-    return said
+            found += ["| " + " | ".join(name.replace("_", " ") for name in columns) + " |", "|---" * len(columns) + "|"]
+        found.append("| " + " | ".join(_shown(value) for value in row.values()) + " |")
+    return found
 
 
 def _shown(value: float | int | str) -> str:

@@ -89,14 +89,14 @@ async def test_damaged_state_is_reported_or_harmless(
         victim = draw.choice([path for each in state.glob(f"bad.{topic}-*") for path in files_under(each)])
         DAMAGES[number % len(DAMAGES)](victim, draw)
         directory = state / victim.relative_to(state).parts[0]
-        said = ""
+        message = ""
         try:
             verdicts = await stream.take(PAGES[HALF:])
         except StateError as error:
-            said = str(error)
-        if said:
+            message = str(error)
+        if message:
             # The remedy that the message suggests works.
-            assert str(directory) in said
+            assert str(directory) in message
             detected += 1
             shutil.rmtree(directory)
             verdicts = await stream.take([])

@@ -73,7 +73,7 @@ async def ended(worker: Worker, seconds: float) -> int:
 
 
 def assert_logged(worker: Worker, *texts: str) -> None:
-    said = worker.log.read_text()
+    log = worker.log.read_text()
     for text in texts:
-        assert text in said, said
-    assert "Traceback" not in said, said
+        assert text in log, log
+    assert "Traceback" not in log, log

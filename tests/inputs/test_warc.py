@@ -103,7 +103,7 @@ def test_bodies_are_decoded(path: Path, encoding: str, encoded: bytes, chunked: 
 
 
 @pytest.mark.parametrize(
-    ("encoding", "encoded", "said"),
+    ("encoding", "encoded", "message"),
     [
         ("gzip", GZIPPED[:-12], "gzip: the body is truncated"),
         ("gzip", GZIPPED[:12] + b"zzzzzzzzzzz", "content-encoding gzip: "),
@@ -114,11 +114,11 @@ def test_bodies_are_decoded(path: Path, encoding: str, encoded: bytes, chunked: 
     ],
 )
 def test_a_broken_body_is_rejected_and_the_others_are_read(
-    path: Path, encoding: str, encoded: bytes, said: str
+    path: Path, encoding: str, encoded: bytes, message: str
 ) -> None:
     broken = record("https://a.example/", http(encoded, f"Content-Encoding: {encoding}"))
     first, last = read(path, broken, record("https://b.example/", http()))
-    assert said in (first.rejected or "")
+    assert message in (first.rejected or "")
     assert last.page is not None
 
 

@@ -44,12 +44,12 @@ async def test_a_static_member_returns_to_its_partitions_without_a_rebalance(kaf
             poll_until(staying, stays, lambda: len(stays.mine) == 2),
             poll_until(leaving, leaves, lambda: len(leaves.mine) == 2),
         )
-        before, told = set(leaves.mine), len(stays.events)
+        before, events = set(leaves.mine), len(stays.events)
         await leaving.close()
         returning = await log.consumer(topic, topic, returns, instance="two")
         await poll_until(returning, returns, lambda: len(returns.mine) == 2)
         assert returns.mine == before
-        assert len(stays.events) == told
+        assert len(stays.events) == events
         await returning.close()
         await staying.close()
 

@@ -65,7 +65,7 @@ async def test_a_consumer_with_an_offset_of_an_earlier_process_starts_at_the_fir
 async def test_a_state_beyond_the_end_of_the_log_is_a_gap() -> None:
     log = await begun({TOPIC: 100})
     consumer, recorder = await join(log, TOPIC, listener=Recorder({0: 101}))
-    with pytest.raises(LogGap, match="t-0 ends at offset 100, the state has reached 101"):
+    with pytest.raises(LogGap, match="t-0 ends at offset 100, but the state has reached 101"):
         await read(consumer, recorder, 1)
     await consumer.close()
 
@@ -78,7 +78,7 @@ async def test_reading_trimmed_records_is_a_gap() -> None:
     await send(log, range(200))
     log.trim(HERE, 150)
     for start in (0, 149):
-        with pytest.raises(LogGap, match=f"t-0: expected to read offset {start}, what is before 150 was trimmed"):
+        with pytest.raises(LogGap, match=f"t-0: expected to read offset {start}, records before 150 are trimmed"):
             log.read(HERE, start, 10)
     assert offsets(log, 150) == list(range(150, 200))
 

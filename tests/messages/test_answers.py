@@ -22,7 +22,7 @@ PARTITIONS = 20
 
 
 @given(st.integers(0, PARTITIONS - 1), st.lists(batches, max_size=4), st.lists(st.tuples(word, word), max_size=9))
-def test_answers_come_back(partition: int, done: list[BatchId], pairs: list[tuple[int, int]]) -> None:
+def test_answers_are_read_back(partition: int, done: list[BatchId], pairs: list[tuple[int, int]]) -> None:
     query, found = (np.array([pair[side] for pair in pairs], np.uint64) for side in (0, 1))
     body = body_of(write_answers(Answers(partition, tuple(done), query, found), "plan"), "answers")
     assert body["plan"] == "plan"

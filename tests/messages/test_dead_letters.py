@@ -52,7 +52,7 @@ def record(value: bytes | None = b"v", headers: Any = (("h", b"1"),)) -> PlainRe
 
 
 @given(letter=letters)
-def test_a_dead_letter_comes_back_as_it_was(letter: DeadLetter) -> None:
+def test_a_dead_letter_is_read_back_unchanged(letter: DeadLetter) -> None:
     assert decode(encode(letter)) == letter
 
 

@@ -40,7 +40,7 @@ evidence = st.builds(Evidence, places, word, st.lists(word, max_size=4).map(tupl
 
 
 @given(st.lists(evidence, max_size=6))
-def test_evidence_comes_back(some: list[Evidence]) -> None:
+def test_evidence_is_read_back(some: list[Evidence]) -> None:
     bodies = [body_of(message, "evidence") for message in write_evidence(some, "plan")]
     assert {body["plan"] for body in bodies} <= {"plan"}
     assert [each for body in bodies for each in read_evidence(body).evidence] == some

@@ -27,7 +27,7 @@ CONTEXT = MessageContext(plan="another plan", generation=0, partitions=1, owners
 
 
 @given(data=st.data(), size=st.integers(0, 9), batch=batches)
-def test_probes_come_back(data: st.DataObject, size: int, batch: BatchId) -> None:
+def test_probes_are_read_back(data: st.DataObject, size: int, batch: BatchId) -> None:
     columns = hnp.arrays(np.uint64, size)
     keys = data.draw(st.none() | columns)
     levels = data.draw(st.none() | hnp.arrays(np.uint8, (size, 64)))

@@ -30,7 +30,7 @@ questions = st.builds(Question, document=documents, candidates=st.dictionaries(w
 
 
 @given(st.lists(questions, max_size=5), st.integers(0, OWNERS - 1))
-def test_questions_come_back_with_their_asker(some: list[Question], asker: int) -> None:
+def test_questions_are_read_back_with_their_asker(some: list[Question], asker: int) -> None:
     messages = list(write_questions(some, asker, "plan"))
     assert {body_of(message, "questions")["plan"] for message in messages} <= {"plan"}
     got = [read_questions(body_of(message, "questions"), OWNERS, M) for message in messages]

@@ -60,7 +60,7 @@ def values(registrations: list[Registrations]) -> list[tuple[Any, ...]]:
     expected=st.lists(st.integers(0, PARTITIONS - 1), min_size=1, max_size=5),
     some=st.lists(documents, max_size=10),
 )
-def test_documents_come_back_in_order_with_the_shards_that_will_answer(
+def test_documents_are_read_back_in_order_with_the_shards_that_will_answer(
     batch: BatchId, expected: list[int], some: list[Document]
 ) -> None:
     messages = registrations_of(some, batch=batch, expected=expected)
@@ -107,7 +107,7 @@ def test_messages_with_text_beyond_ascii_stay_below_the_limit_of_kafka(text: str
 
 
 @given(some=st.lists(skipped_pages, max_size=5))
-def test_skipped_pages_come_back(some: list[SkippedPage]) -> None:
+def test_skipped_pages_are_read_back(some: list[SkippedPage]) -> None:
     assert [each for message in write_skipped(some) for each in read_skipped(body_of(message, "skipped")).pages] == some
 
 

@@ -34,7 +34,7 @@ CONTEXT = MessageContext(plan="other", generation=0, partitions=1, owners=1, mip
 
 
 @pytest.mark.parametrize("keys", [None, WORDS[::-1]])
-def test_keys_come_back(keys: np.ndarray[Any, np.dtype[np.uint64]] | None) -> None:
+def test_keys_are_read_back(keys: np.ndarray[Any, np.dtype[np.uint64]] | None) -> None:
     found = read_seed_keys(decode(write_seed_keys(SeedKeys(7, WORDS, keys), PLAN), "seed-keys"))
     assert (found.timestamp, found.fingerprints.tolist()) == (7, WORDS.tolist())
     assert found.keys is None if keys is None else found.keys is not None and found.keys.tolist() == keys.tolist()
@@ -53,7 +53,7 @@ def test_keys_of_another_plan_are_refused() -> None:
         PROBES_TOPIC.read(write_seed_keys(SeedKeys(7, WORDS), PLAN), CONTEXT)
 
 
-def test_entries_come_back_in_messages_of_bounded_size() -> None:
+def test_entries_are_read_back_in_messages_of_bounded_size() -> None:
     entries = [Entry(b"D%d" % number, bytes(1000)) for number in range(2000)]
     messages = list(write_seed_entries(entries, 2, PLAN))
     assert 4 <= len(messages) <= 6

@@ -46,7 +46,7 @@ def same_tokens(match: Match | None) -> bool:
 
 
 @given(st.lists(st.tuples(documents, st.none() | matches), max_size=5))
-def test_settled_documents_come_back_but_copies_have_no_sketch(some: list[tuple[Document, Match | None]]) -> None:
+def test_settled_documents_are_read_back_but_copies_have_no_sketch(some: list[tuple[Document, Match | None]]) -> None:
     messages = list(write_documents([Settled(*each) for each in some], "nd1"))
     got = [each for message in messages for each in read_documents(message)]
     assert [match for _, match in got] == [match for _, match in some]

@@ -59,7 +59,7 @@ def raw(verdict: Verdict, form: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(verdict=verdicts)
-def test_a_verdict_comes_back_as_it_was(form: str, verdict: Verdict) -> None:
+def test_a_verdict_is_read_back_unchanged(form: str, verdict: Verdict) -> None:
     got = read_verdict(write_verdict(verdict, form))
     assert got == verdict
     # StrEnum members equal plain strings, so compare the types too.

@@ -53,7 +53,7 @@ def only_wire_errors(data: bytes | None, kind: str = KIND) -> None:
 
 
 @given(array=vectors | tables)
-def test_an_array_comes_back_with_its_dtype_shape_and_bits(array: NDArray[Any]) -> None:
+def test_an_array_is_read_back_with_its_dtype_shape_and_bits(array: NDArray[Any]) -> None:
     got = decode(encode(KIND, {"column": array}), KIND)["column"]
     assert got.dtype == array.dtype
     assert got.shape == array.shape
@@ -77,7 +77,7 @@ def test_every_dtype_can_be_sent_in_one_and_two_dimensions(code: str, shape: tup
         max_size=6,
     )
 )
-def test_plain_values_come_back_as_they_were(body: dict[str, Any]) -> None:
+def test_plain_values_are_read_back_unchanged(body: dict[str, Any]) -> None:
     assert decode(encode(KIND, body), KIND) == body
 
 
@@ -125,7 +125,7 @@ def test_views_that_are_not_contiguous_are_copied(array: NDArray[Any], step: int
 
 
 @pytest.mark.parametrize("code", [code for code in DTYPES if code[1] != "1"])
-def test_a_big_endian_array_comes_back_little_endian_with_equal_values(code: str) -> None:
+def test_a_big_endian_array_is_read_back_as_little_endian_with_equal_values(code: str) -> None:
     array = np.array([1, 2, 100], np.dtype(code).newbyteorder(">"))
     got = decode(encode(KIND, {"column": array}), KIND)["column"]
     assert got.dtype == np.dtype(code).newbyteorder("<")

@@ -42,10 +42,10 @@ def overturned(offset: int, first: int | None, revision: int = 2) -> dict[str, A
     }
 
 
-def write_results(directory: Path, clusters: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
+def write_results(directory: Path, clusters: list[dict[str, Any]], overturned_rows: list[dict[str, Any]]) -> None:
     """Write the files of a pass that publishing reads."""
     directory.mkdir(exist_ok=True)
-    for name, rows, schema in (("clusters", clusters, CLUSTERS), ("overturned", told, OVERTURNED)):
+    for name, rows, schema in (("clusters", clusters, CLUSTERS), ("overturned", overturned_rows, OVERTURNED)):
         pyarrow.parquet.write_table(
             pyarrow.Table.from_pylist(rows, schema), directory / f"{name}.parquet", row_group_size=5
         )

@@ -63,9 +63,9 @@ def test_edges_are_the_pairs_that_meet_the_thresholds(
         ("hamming", pairs_of(others)),
         ("spots", pairs_of(spots, lambda a, b: 0.5)),
     ]
-    told: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     found, contained = find_edges(
-        documents, sources, options(thresholds=THRESHOLDS, spot_resemblance=0.5), lambda *step: told.append(step)
+        documents, sources, options(thresholds=THRESHOLDS, spot_resemblance=0.5), lambda *step: steps.append(step)
     )
     expected, held = [], []
     for a, b in every:
@@ -81,7 +81,7 @@ def test_edges_are_the_pairs_that_meet_the_thresholds(
     assert expected
     assert held
     count = len(some) + len(others) + len(spots)
-    assert told[-1] == (count, count)
+    assert steps[-1] == (count, count)
 
 
 def test_spots_below_the_threshold_make_no_edge(tmp_path: Path) -> None:

@@ -97,15 +97,15 @@ async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resh
     async with running(old, "shard", "aggregator"):
         before = await last_verdicts(old, HALF)
         await until_taken(old, "aggregator", topics.inbox)
-    told = await count(old, topics.verdicts)
+    emitted = await count(old, topics.verdicts)
 
     with pytest.raises(Crash):
         await reshard(old, tmp_path / "c", crash_at="shard partition 5")
     deployment.settings = old
-    said = await asyncio.to_thread(deployment.neardup, "reshard", "--owners", "3", "--dry-run")
-    assert said.returncode == 0, said
-    assert "6 shard partitions and 2 owners become 6 and 3" in said.stdout
-    assert "NEARDUP_GENERATION=1  (was 0)" in said.stdout
+    done = await asyncio.to_thread(deployment.neardup, "reshard", "--owners", "3", "--dry-run")
+    assert done.returncode == 0, done
+    assert "6 shard partitions and 2 owners become 6 and 3" in done.stdout
+    assert "NEARDUP_GENERATION=1  (was 0)" in done.stdout
     new = await reshard(old, tmp_path / "d")
     with pytest.raises(Retired, match="got one that was resharded: continue with NEARDUP_GENERATION=1"):
         await reshard(old, tmp_path / "e")
@@ -123,7 +123,7 @@ async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resh
     check(new, verdicts, PAGES, tmp_path / "embedded")
     assert verdicts[:HALF] == before
     # No verdict was repeated: there is one for each later page, and there are a few revisions.
-    assert HALF <= await count(new, topics.verdicts) - told < 1.1 * HALF
+    assert HALF <= await count(new, topics.verdicts) - emitted < 1.1 * HALF
     assert await count(new, topics.dead_letters) == 0
 
 

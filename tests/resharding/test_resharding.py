@@ -24,14 +24,14 @@ HALF = len(PAGES) // 2
 
 
 async def verdicts(state: Path, settings: Settings, pages: Sequence[Page]) -> list[Verdict]:
-    told: list[Verdict] = []
-    async with Embedded(state, settings, on_verdict=lambda value: told.append(read_verdict(value))) as stream:
+    emitted: list[Verdict] = []
+    async with Embedded(state, settings, on_verdict=lambda value: emitted.append(read_verdict(value))) as stream:
         await stream.feed(pages)
         await stream.finish()
-    return told
+    return emitted
 
 
-def said(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+def without_clock(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Return the last verdicts without the fields that depend on the clock."""
     last = {each.document: each for each in sorted(verdicts, key=lambda each: each.revision)}
     return [asdict(replace(last[document], latency_ms=None)) for document in sorted(last)]
@@ -54,27 +54,27 @@ def resharded(state: Path, settings: Settings, **wishes: int) -> Settings:
     ],
     ids=["exact", "probabilistic", "with limits"],
 )
-async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resharding(
+async def test_the_second_half_of_a_crawl_gets_the_same_emittedas_without_resharding(
     tmp_path: Path, settings: Settings
 ) -> None:
     await verdicts(tmp_path / "undisturbed", settings, PAGES[:HALF])
     shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
-    expected = said(await verdicts(tmp_path / "undisturbed", settings, PAGES[HALF:]))
+    expected = without_clock(await verdicts(tmp_path / "undisturbed", settings, PAGES[HALF:]))
     new = resharded(tmp_path / "resharded", settings)
     assert new.band_slice_bits == settings.band_slice_bits + 1
-    assert said(await verdicts(tmp_path / "resharded", new, PAGES[HALF:])) == expected
+    assert without_clock(await verdicts(tmp_path / "resharded", new, PAGES[HALF:])) == expected
     assert sum(each["verdict"] == Kind.DUPLICATE and "0:" in each["document"] for each in expected) > HALF / 5
 
 
 async def test_resharding_can_be_repeated_and_reversed(tmp_path: Path) -> None:
     await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[:HALF])
     shutil.copytree(tmp_path / "undisturbed", tmp_path / "resharded")
-    expected = said(await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[HALF:]))
+    expected = without_clock(await verdicts(tmp_path / "undisturbed", SETTINGS, PAGES[HALF:]))
     settings = SETTINGS
     for wishes in ({}, {"slice_bits": 3}, {"slice_bits": 0, "band_slice_bits": SETTINGS.band_slice_bits}):
         settings = resharded(tmp_path / "resharded", settings, **wishes)
     assert settings == SETTINGS
-    assert said(await verdicts(tmp_path / "resharded", settings, PAGES[HALF:])) == expected
+    assert without_clock(await verdicts(tmp_path / "resharded", settings, PAGES[HALF:])) == expected
     progress = read_progress(tmp_path / "resharded")
     assert progress is not None
     assert progress.generation == 3
@@ -88,7 +88,7 @@ async def test_a_crash_leaves_the_state_unchanged_and_resharding_can_be_repeated
     await verdicts(tmp_path, SETTINGS, PAGES[:HALF])
     before = (tmp_path / FILE).read_text()
     shutil.copytree(tmp_path, tmp_path.with_name("undisturbed"))
-    expected = said(await verdicts(tmp_path.with_name("undisturbed"), SETTINGS, PAGES[HALF:]))
+    expected = without_clock(await verdicts(tmp_path.with_name("undisturbed"), SETTINGS, PAGES[HALF:]))
 
     def crash(*_: object) -> None:
         raise OSError("no space left on device")
@@ -98,7 +98,7 @@ async def test_a_crash_leaves_the_state_unchanged_and_resharding_can_be_repeated
         resharded(tmp_path, SETTINGS)
     monkeypatch.undo()
     assert (tmp_path / FILE).read_text() == before
-    assert said(await verdicts(tmp_path, resharded(tmp_path, SETTINGS), PAGES[HALF:])) == expected
+    assert without_clock(await verdicts(tmp_path, resharded(tmp_path, SETTINGS), PAGES[HALF:])) == expected
 
 
 async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_a_directory_without_state_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "said"),
+    ("wishes", "message"),
     [({"slice_bits": 0}, "got the present one"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
 )
-def test_an_impossible_resharding_is_refused(wishes: dict[str, int], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_an_impossible_resharding_is_refused(wishes: dict[str, int], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         Resharding.of(replace(SETTINGS, owners=2), **wishes)

@@ -47,7 +47,7 @@ GOOD = {"url": "u", "number": 1, "fetched_at": "t", "kind": "ad", "duplicate_of"
 
 
 @pytest.mark.parametrize(
-    ("altered", "said"),
+    ("altered", "expected"),
     [
         ({"number": "1"}, 'number: expected a whole number, got "1"'),
         ({"number": True}, "number: expected a whole number, got true"),
@@ -56,8 +56,8 @@ GOOD = {"url": "u", "number": 1, "fetched_at": "t", "kind": "ad", "duplicate_of"
         ({"holds": [1, "2"]}, "holds: expected a list of numbers"),
     ],
 )
-def test_an_invalid_field_is_named(altered: dict[str, object], said: str) -> None:
-    with pytest.raises(InvalidTruth, match=said):
+def test_an_invalid_field_is_named(altered: dict[str, object], expected: str) -> None:
+    with pytest.raises(InvalidTruth, match=expected):
         read_truth(json.dumps({**GOOD, "resemblance": None, **altered}).encode())
 
 

@@ -30,9 +30,9 @@ async def test_only_the_operator_receives_verdicts_on_canaries(deployment: Deplo
     deadline = time.monotonic() + SECONDS
     canaries: list[dict[str, object]] = []
     while not canaries and time.monotonic() < deadline:
-        said = await asyncio.to_thread(deployment.neardup, "verdicts", "--canaries")
-        assert said.returncode == 0, said
-        canaries = [json.loads(line) for line in said.stdout.splitlines()]
+        done = await asyncio.to_thread(deployment.neardup, "verdicts", "--canaries")
+        assert done.returncode == 0, done
+        canaries = [json.loads(line) for line in done.stdout.splitlines()]
     assert canaries
     assert all(str(each["reason"]).startswith("canary: ") for each in canaries)
     assert any(each["verdict"] == "duplicate" for each in canaries)

@@ -41,10 +41,10 @@ async def test_a_pass_publishes_clusters_revises_a_verdict_and_forgets(deploymen
             verdicts = await last_verdicts(settings, PAGES + 2, 120)
             if verdicts[-1].verdict is Kind.DUPLICATE:
                 break
-    told = verdicts[-1]
-    assert (told.url, told.relation, told.revision) == (part.url, Relation.CONTAINED, 2)
-    assert told.duplicate_of is not None
-    assert (told.duplicate_of.url, told.found_by) == (whole.url, ("offline",))
+    revised = verdicts[-1]
+    assert (revised.url, revised.relation, revised.revision) == (part.url, Relation.CONTAINED, 2)
+    assert revised.duplicate_of is not None
+    assert (revised.duplicate_of.url, revised.found_by) == (whole.url, ("offline",))
     assert verdicts[-2].verdict is Kind.UNIQUE
 
     urls = {page.url for page in crawl} - {v.url for v in verdicts if v.verdict is Kind.SKIPPED}
@@ -77,8 +77,8 @@ async def test_a_pass_publishes_clusters_revises_a_verdict_and_forgets(deploymen
     async with asyncio.timeout(90):
         while workers["recluster"].get(f"/api/lookup?url={quote(whole.url, safe='')}")[0] != 404:
             await asyncio.sleep(0.5)
-        while (told := (await last_verdicts(settings, PAGES + 2, 120))[-1]).verdict is Kind.DUPLICATE:
+        while (revised := (await last_verdicts(settings, PAGES + 2, 120))[-1]).verdict is Kind.DUPLICATE:
             pass
-    assert (told.url, told.revision) == (part.url, 3)
+    assert (revised.url, revised.revision) == (part.url, 3)
     for worker in workers.values():
         assert worker.terminate() == 0, worker.log.read_text()

@@ -33,7 +33,7 @@ def test_no_route_of_a_worker_changes_anything(tmp_path: Path) -> None:
     assert {method for method, _ in routes - {COMPARES}} == {"GET", "HEAD"}
 
 
-def test_both_servers_listen_on_the_loopback_unless_told_otherwise() -> None:
+def test_both_servers_listen_on_the_loopback_by_default() -> None:
     assert Settings().web_host == "127.0.0.1"
     (host,) = [each for each in serve.params if isinstance(each, click.Option) and each.name == "host"]
     assert host.default == "127.0.0.1"

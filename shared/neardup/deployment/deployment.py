@@ -1,4 +1,4 @@
-"""A deployment: what its settings make, which services there are, the topic each reads and the stage that it runs."""
+"""A deployment: the components derived from its settings, and the services with their topics and stages."""
 
 import time
 from collections.abc import Callable
@@ -35,30 +35,30 @@ from neardup.stream.shard.stage import Shard
 
 _LARGEST_CANARY: Final = 1 << 20
 _NO_HURRY_SECONDS: Final = 0.25
-"""Of a service whose outputs nobody waits for: few large fetches leave the time to those that are waited for."""
+"""Patience of services that do not delay verdicts: a few large fetches leave more CPU time to the other services."""
 FEATURIZING_PROCESSES: Final = 2
-"""Of a worker on Kafka, which shares its machine with others and leaves its own threads to the broker's messages."""
+"""Default number of processes of a worker on Kafka, which shares the machine and needs its own threads for I/O."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What the settings make of a deployment, worked out once. Raises SettingsError where they do not fit together."""
+    """Components derived from the settings and cached. Raises SettingsError if the settings contradict each other."""
 
     settings: Settings
 
     @cached_property
     def plan(self) -> Plan:
-        """Which tables there are."""
+        """The plan of the tables."""
         return plan_of(self.settings)
 
     @cached_property
     def topics(self) -> Topics:
-        """What they are called."""
+        """The names of the topics."""
         return Topics.under(self.settings.prefix, self.settings.generation)
 
     @cached_property
     def signatures(self) -> Signatures:
-        """What the stream needs of them."""
+        """The signatures that the stream needs."""
         return Signatures(SignatureOptions.of(self.settings), everything=False)
 
     @cached_property
@@ -69,7 +69,7 @@ class Deployment:
 
     @cached_property
     def psm(self) -> Psm | None:
-        """The probabilistic search, where it is chosen."""
+        """The probabilistic search, or None if the settings choose exact search."""
         settings = self.settings
         if settings.search != "probabilistic":
             return None
@@ -101,7 +101,7 @@ def _aggregator(deployment: Deployment, partition: Partition) -> Stage:
 
 
 def corpus_address(settings: Settings) -> str:
-    """Where the corpus of a deployment is."""
+    """Return the address of the corpus of a deployment."""
     return settings.corpus or str(settings.state / "corpus")
 
 
@@ -137,10 +137,10 @@ def _canary(deployment: Deployment, partition: Partition) -> Stage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """A service: what it does in one line, what it reads, and how to make its stage for a partition.
+    """A service: a summary of one line, the topic that it reads, and the factory of its stages.
 
-    `patience`: seconds for which records may be held back so that more of them come at once. Without a service that
-    `is_needed` there are no verdicts, or nothing comes of them.
+    `patience` is the maximum time in seconds for which the broker may delay records to return more of them together.
+    `is_needed` is true for services without which there are no verdicts or no clusters.
     """
 
     about: str
@@ -155,7 +155,7 @@ SERVICES = {
         "reads pages, registers documents, probes the tables",
         lambda t: t.pages,
         _featurizer,
-        # A batch of pages, however few, is asked of every table and answered by every one: some dozens of messages.
+        # A batch causes a probe and an answer per table, some dozens of messages, however few pages it has.
         patience=0.06,
     ),
     "shard": ServiceSpec("holds slices of the fingerprint tables, answers probes", lambda t: t.probes, _shard),
@@ -167,7 +167,7 @@ SERVICES = {
         patience=_NO_HURRY_SECONDS,
     ),
     "canary": ServiceSpec(
-        "plants near-copies of pages, to see whether they are found",
+        "plants near-copies of pages to measure recall",
         lambda t: t.pages,
         _canary,
         patience=_NO_HURRY_SECONDS,
@@ -177,13 +177,13 @@ SERVICES = {
 
 
 def group_of(name: str, settings: Settings) -> str:
-    """The group of a service's workers. Each generation has its own: one of an old one takes nothing from the new."""
+    """Return the consumer group of a service. Workers of different generations are in different groups."""
     generation = 0 if name == "recluster" else settings.generation
     return f"{prefix_of_generation(settings.prefix, generation)}.{name}"
 
 
 def _announce(name: str, plan: Plan) -> None:
-    """Counters that alerts watch begin at 0: Prometheus sees no increase in one that is first seen above it."""
+    """Create the counters that alerts use with value 0: Prometheus misses the first increase of a new counter."""
     metrics.BUILD_INFO.labels(version("neardup"), plan.signature_version, plan.digest).set(1)
     for reason in record_reasons():
         metrics.DEAD_LETTERS.labels(name, reason)
@@ -197,7 +197,7 @@ def _announce(name: str, plan: Plan) -> None:
 
 
 def make_runner(name: str, settings: Settings, log: Log, deployment: Deployment | None = None) -> Runner:
-    """The runner of a service over a log; services of one process may share what the settings make."""
+    """Return the runner of a service on a log. Services in one process may share a deployment."""
     spec = SERVICES[name]
     deployment = deployment or Deployment(settings)
     _announce(name, deployment.plan)

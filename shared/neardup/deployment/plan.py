@@ -1,4 +1,4 @@
-"""The plan that the settings of a deployment make."""
+"""The plan of a deployment, derived from its settings."""
 
 from neardup.index.plan.plan import Plan
 from neardup.settings import Settings
@@ -6,7 +6,7 @@ from neardup.signatures.signature import NO_BANDS, SignatureOptions
 
 
 def plan_of(settings: Settings) -> Plan:
-    """Which tables there are. Raises SettingsError when the settings do not fit together."""
+    """Return the plan of the tables. Raises SettingsError if the settings contradict each other."""
     choices = SignatureOptions.of(settings)
     bands = 0 if settings.bands == NO_BANDS else choices.bands.k
     version, slices = choices.version, settings.band_slice_bits

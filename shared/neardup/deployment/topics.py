@@ -7,11 +7,11 @@ from neardup.settings import Settings
 
 
 def topic_specs(settings: Settings) -> list[TopicSpec]:
-    """Every topic as it should be. Raises SettingsError when the settings make no plan."""
+    """Return the specification of every topic. Raises SettingsError if the settings have no valid plan."""
     plan = plan_of(settings)
     names = Topics.under(settings.prefix, settings.generation)
     kept = {"retention.ms": str(settings.page_retention_hours * 3_600_000)}
-    # State is a cache of probes and inbox: what is removed there cannot be rebuilt.
+    # The state is rebuilt from probes and inbox, so these topics must keep all records.
     forever = {"retention.ms": "-1", "max.message.bytes": str(2 * 2**20)}
     pages = {**kept, "max.message.bytes": str(settings.max_message_bytes)}
     letters = {**kept, "max.message.bytes": str(settings.max_message_bytes + 2**20)}

@@ -1,6 +1,6 @@
 """The log that stages read from and write to: one contract, a Kafka and an in-process implementation.
 
-`contract` says what every log guarantees, `kafka` and `memory` keep it, and one test suite holds both to it.
+`contract` defines the guarantees, `kafka` and `memory` implement them, and one test suite checks both.
 """
 
 from neardup.log.contract import Consumer, Listener, Log, Output, Partition, PlainRecord, Record, TopicSpec

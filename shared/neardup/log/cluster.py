@@ -1,4 +1,4 @@
-"""What an operator sees of a cluster: topics, groups and their members, at one moment."""
+"""Snapshot of a cluster for operators: topics, groups and their members at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from neardup.log.contract import Partition
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic. `bounds`: of each partition, the oldest offset and the next one to be written."""
+    """A topic. `bounds` has the oldest offset and the next offset to be written of each partition."""
 
     name: str
     bounds: Mapping[Partition, tuple[int, int]]
 
     @property
     def records(self) -> int:
-        """That the topic holds now."""
+        """The number of records in the topic."""
         return sum(end - first for first, end in self.bounds.values())
 
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member of a group. Its client name tells a static member from a dynamic one: see `KafkaLog`."""
+    """A member of a group. Static and dynamic members differ in their client names (see `connection`)."""
 
     client: str
     host: str
@@ -38,13 +38,13 @@ class GroupView:
     committed: Mapping[Partition, int] = field(default_factory=dict)
 
     def lag(self, topic: TopicView) -> dict[Partition, int]:
-        """Records after the committed offset; where there is none, all of them."""
+        """Return the number of records after the committed offset of each partition, or of all records without one."""
         return {each: end - max(self.committed.get(each, first), first) for each, (first, end) in topic.bounds.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Topics that were asked for and do not exist are not among them."""
+    """A cluster. It contains only topics that exist."""
 
     topics: Mapping[str, TopicView]
     groups: Mapping[str, GroupView]

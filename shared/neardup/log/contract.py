@@ -1,18 +1,18 @@
-"""What a log is: the words, and what every implementation guarantees.
+"""The interface of a log, and the guarantees of every implementation.
 
-A log has topics; a topic has partitions; a partition is a sequence of records with rising offsets. The
-guarantees that stages and the runner lean on, each held by a test in the contract suite:
+A log has topics, a topic has partitions, and a partition is a sequence of records with rising offsets. Stages and the
+runner rely on these guarantees, each of which has a test in the contract suite:
 
 - records of a partition are read in the order in which they were acknowledged;
-- an output with an explicit partition goes there and nowhere else; one without is placed by its key, the same
-  key always in the same partition;
-- `send` returns only when every output is acknowledged, and outputs of one call to one partition keep
-  their order;
-- a partition belongs to at most one *live* member of a group at a time; a member that lost one hears of it through
-  its listener before it is given new ones, unless it was declared dead (it was silent for too long);
-- reading starts where the listener seeked to, else at the committed offset, else at the oldest record.
+- an output with an explicit partition is written to that partition; without one, its key determines the partition,
+  and equal keys have the same partition;
+- `send` returns only when every output is acknowledged, and outputs of one call to one partition keep their order;
+- a partition belongs to at most one *live* member of a group at a time; the listener of a member that loses a
+  partition is called before the member gets new ones, unless the member missed its heartbeats and was declared dead;
+- reading starts at the offset to which the listener seeked, or else at the committed offset, or else at the oldest
+  record.
 
-Deliberately absent: transactions (repeats are harmless here), timestamps set by the producer of a stage,
+The interface deliberately has no transactions (repeated outputs are harmless), no timestamps set by stages, and no
 topic creation on first use.
 """
 
@@ -33,7 +33,7 @@ class Partition(NamedTuple):
 
 
 class Record(Protocol):
-    """A record as read. A protocol, so that a Kafka client's own record serves without being copied."""
+    """A record as read. It is a protocol, so that records of the Kafka client can be used without a copy."""
 
     @property
     def topic(self) -> str: ...
@@ -43,7 +43,7 @@ class Record(Protocol):
     def offset(self) -> int: ...
     @property
     def timestamp(self) -> int:
-        """Milliseconds since the epoch, given by the log or the first producer."""
+        """Milliseconds since the epoch, set by the log or by the first producer."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -66,7 +66,7 @@ class PlainRecord(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A record to be written. `partition` None means: by key."""
+    """A record to be written. If `partition` is None, the key determines the partition."""
 
     topic: str
     partition: int | None
@@ -77,7 +77,7 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as it should be."""
+    """Specification of a topic."""
 
     name: str
     partitions: int
@@ -86,65 +86,65 @@ class TopicSpec:
 
 
 class Listener(ABC):
-    """Told about a member's partitions. Both calls may come from another task than the one that polls.
+    """Receives the assignments of a member. Its methods may be called from another task than the one that polls.
 
-    No record of a partition is returned by `poll` before `assigned` for it has returned, nor after `revoked` was
-    called. An exception from either is fatal for the consumer: the next `poll` raises it.
+    `poll` returns no record of a partition before `assigned` has returned for it, and none after `revoked` was called.
+    An exception in either method is fatal for the consumer: the next `poll` raises it.
     """
 
     @abstractmethod
     async def assigned(self, consumer: "Consumer", partitions: Collection[Partition]) -> None:
-        """These are mine now. May seek. May block for as long as a rebalance may take."""
+        """Take over partitions. May seek. May block for as long as a rebalance may take."""
 
     @abstractmethod
     async def revoked(self, consumer: "Consumer", partitions: Collection[Partition]) -> None:
-        """These are no longer mine when this returns. May still commit their offsets."""
+        """Give up partitions, which the member loses when this returns. May still commit their offsets."""
 
 
 class Consumer(ABC):
-    """One member of a group, reading one topic.
+    """One member of a group that reads one topic.
 
-    `poll` and `seek` are for one task. The other methods are safe to call from other tasks meanwhile.
+    `poll` and `seek` must be called from one task. The other methods may be called from other tasks at the same time.
     """
 
     @abstractmethod
     async def poll(
         self, partitions: Collection[Partition], *, timeout: float, max_records: int
     ) -> Mapping[Partition, Sequence[Record]]:
-        """The next records of the given partitions, those not assigned are passed over.
+        """Return the next records of the given partitions. Partitions that are not assigned are ignored.
 
-        Blocks for about `timeout` seconds at most, longer while a rebalance is under way; returns what there is,
-        at most `max_records` in all. Partitions not asked for keep their records: this is the back-pressure. A member
-        that does not call for minutes is taken for dead by its group. Raises LogError.
+        Blocks for about `timeout` seconds at most, or longer during a rebalance. Returns the available records, at most
+        `max_records` in total. Records of other partitions stay in the log, which is the back-pressure. The group
+        declares a member dead that does not poll for minutes. Raises LogError.
         """
 
     @abstractmethod
     def seek(self, partition: Partition, offset: int) -> None:
-        """Read this assigned partition from here on. A later `poll` raises LogGap if that is gone."""
+        """Read an assigned partition from this offset. A later `poll` raises LogGap if the offset does not exist."""
 
     @abstractmethod
     async def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Make these the offsets where the group goes on. Raises LogError if they are not mine any more."""
+        """Commit the offsets at which the group resumes. Raises LogError if a partition is no longer assigned."""
 
     @abstractmethod
     async def committed(self, partition: Partition) -> int | None:
-        """Where the group goes on, or None."""
+        """Return the committed offset of the group, or None."""
 
     @abstractmethod
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, tuple[int, int]]:
         """Return (oldest offset, next offset to be written) of each partition, whether it is assigned or not.
 
-        Queries the log on every call, never a cache, so that an answer proves that the log can be reached. Waits while
-        the log cannot be reached; raises LogError when a request times out. Safe to call while `poll` runs.
+        Every call queries the log and never a cache, so a result proves that the log can be reached. Waits while the
+        log cannot be reached, and raises LogError when a request times out. May be called while `poll` runs.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Leave the group; `revoked` is called for what is still assigned."""
+        """Leave the group. Calls `revoked` for the partitions that are still assigned."""
 
 
 class Log(ABC):
-    """Where records live. `async with` starts and stops it."""
+    """A store of records. `async with` starts and stops it."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -159,13 +159,13 @@ class Log(ABC):
 
     @abstractmethod
     async def stop(self) -> None:
-        """Wait for what is being sent, then disconnect. Consumers are closed by whoever opened them."""
+        """Wait for outputs in flight, then disconnect. Consumers must be closed by the code that opened them."""
 
     @abstractmethod
     async def send(self, outputs: Sequence[Output]) -> None:
-        """Write outputs; return when all are acknowledged. Raises SendFailed, after which some may be written.
+        """Write outputs and return when all are acknowledged. Raises SendFailed, after which some may be written.
 
-        Blocks while too much is in flight. Calls may overlap; order is only kept within a call and between calls
+        Blocks while too much is in flight. Calls may overlap. The order is kept only within a call and between calls
         that do not overlap.
         """
 
@@ -173,18 +173,19 @@ class Log(ABC):
     async def consumer(
         self, topic: str, group: str, listener: Listener, *, instance: str = "", patience: float = 0.0
     ) -> Consumer:
-        """Join a group. `instance` keeps the member's place over restarts where the log knows how to.
+        """Join a group.
 
-        `patience`: records may be held back for so many seconds so that more of them come at once.
+        `instance` identifies a static member, which keeps its partitions over a restart if the log supports that.
+        `patience` is the maximum time in seconds for which records may be delayed to return more of them together.
         """
 
     @abstractmethod
     async def partitions(self, topic: str) -> int:
-        """How many partitions a topic has. Raises TopicMismatch if it does not exist."""
+        """Return the number of partitions of a topic. Raises TopicMismatch if the topic does not exist."""
 
     @abstractmethod
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
-        """Create what is missing, touch nothing that exists.
+        """Create missing topics. Existing topics are not changed.
 
-        Says for each topic: "created", "exists", or how the existing one differs.
+        Returns for each topic "created", "exists", or the differences of the existing one.
         """

@@ -60,25 +60,25 @@ class MemoryLog(Log):
         return len(self._topics[topic])
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
-        said = {}
+        report = {}
         for spec in specs:
             existing = self._topics.get(spec.name)
             if existing is None:
                 first = self._first.get(spec.name, 0)
                 self._topics[spec.name] = [_Records(first) for _ in range(spec.partitions)]
-                said[spec.name] = "created"
+                report[spec.name] = "created"
             elif len(existing) == spec.partitions:
-                said[spec.name] = "exists"
+                report[spec.name] = "exists"
             else:
-                said[spec.name] = f"has {len(existing)} partitions, expected {spec.partitions}"
-        return said
+                report[spec.name] = f"has {len(existing)} partitions, expected {spec.partitions}"
+        return report
 
     def read(self, partition: Partition, offset: int, limit: int) -> Sequence[PlainRecord]:
         """Return up to `limit` records from `offset` on, without a group. Raises LogGap if they were trimmed."""
         kept = self._of(partition)
         start = max(offset, kept.first) - kept.trimmed
         if start < 0:
-            raise LogGap(f"{partition}: expected to read offset {offset}, what is before {kept.trimmed} was trimmed")
+            raise LogGap(f"{partition}: expected to read offset {offset}, records before {kept.trimmed} are trimmed")
         return kept.records[start : start + limit]
 
     def end(self, partition: Partition) -> int:
@@ -114,14 +114,14 @@ class MemoryLog(Log):
 
     def _append(self, output: Output, now: int) -> None:
         if output.topic not in self._topics:
-            raise TopicMismatch(f"topic {output.topic} does not exist; create it first")
+            raise TopicMismatch(f"topic {output.topic} does not exist; create it with create_topics")
         partitions = self._topics[output.topic]
         number = output.partition
         if number is None:
             self._round_robin += output.key is None
             number = (self._round_robin if output.key is None else zlib.crc32(output.key)) % len(partitions)
         if not 0 <= number < len(partitions):
-            raise LogError(f"{output.topic} has partitions 0 to {len(partitions) - 1}, not {number}")
+            raise LogError(f"{output.topic}: expected a partition from 0 to {len(partitions) - 1}, got {number}")
         kept = partitions[number]
         headers = tuple(output.headers)
         kept.records.append(PlainRecord(output.topic, number, kept.end, now, output.key, output.value, headers))
@@ -131,7 +131,7 @@ class MemoryLog(Log):
 
 
 class _Records:
-    """Of one partition: `records[0]` has the offset `trimmed`, and the partition began at `first`."""
+    """Records of one partition. `records[0]` has the offset `trimmed`, and the partition began at `first`."""
 
     __slots__ = ("first", "records", "trimmed")
 
@@ -200,7 +200,7 @@ class MemoryConsumer(Consumer):
     async def commit(self, offsets: Mapping[Partition, int]) -> None:
         strange = offsets.keys() - self._positions.keys()
         if strange:
-            raise LogError(f"{', '.join(map(str, strange))} not assigned to this member any more")
+            raise LogError(f"expected partitions of this member, got {', '.join(map(str, strange))}")
         self._log.commit(self._group, offsets)
 
     async def committed(self, partition: Partition) -> int | None:
@@ -215,7 +215,7 @@ class MemoryConsumer(Consumer):
             await self.abandon()
 
     async def abandon(self) -> None:
-        """Leave as a killed process would: nothing is revoked, nothing committed."""
+        """Leave the group like a killed process, without a revocation or a commit."""
         if self in self._membership.members:
             self._membership.members.remove(self)
             self._membership.change()
@@ -248,8 +248,8 @@ class MemoryConsumer(Consumer):
                 continue
             if position > self._log.end(partition):
                 raise LogGap(
-                    f"{partition} ends at offset {self._log.end(partition)}, the state has reached {position}: "
-                    "the log was replaced; delete the state directory to build it anew"
+                    f"{partition} ends at offset {self._log.end(partition)}, but the state has reached {position}: "
+                    "the log was replaced; delete the state directory to rebuild it"
                 )
             if records := self._log.read(partition, position, max_records):
                 self._positions[partition] = records[-1].offset + 1

@@ -1,4 +1,4 @@
-"""Kafka, on aiokafka: the log that services run over, and what commands ask of a cluster. Nothing else knows Kafka."""
+"""The Kafka log of the services and the queries of commands to a cluster. Only this package imports aiokafka."""
 
 from neardup.log.kafka.connecting import connection
 from neardup.log.kafka.kafka_log import KafkaLog

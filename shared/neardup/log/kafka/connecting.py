@@ -1,4 +1,4 @@
-"""Reaching a broker: what every client needs for it, and why it could not."""
+"""Connections to a broker: client options, and explanations of failures."""
 
 import ssl
 from typing import Any, Final
@@ -19,14 +19,14 @@ from neardup.errors import BrokerUnreachable, NotAuthorized
 from neardup.settings import Settings
 
 ADMIN_MS: Final = 5_000
-"""How long a question about the cluster waits for its answer."""
+"""Timeout in milliseconds of queries about the cluster."""
 REFUSED: Final = (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
-"""What aiokafka raises for a right that is missing."""
+"""Exceptions of aiokafka for missing rights."""
 _METADATA_MS: Final = 30_000
 
 
 def connection(settings: Settings) -> dict[str, Any]:
-    """What every aiokafka client needs to reach the broker."""
+    """Return the options that every aiokafka client needs to connect."""
     options: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in settings.broker.split(",")],
         "security_protocol": settings.security_protocol,
@@ -48,24 +48,24 @@ def connection(settings: Settings) -> dict[str, Any]:
     return options
 
 
-def refused(what: object, wish: str, settings: Settings) -> NotAuthorized:
-    """What to raise when the broker does not allow what was wished."""
+def refused(what: object, operation: str, settings: Settings) -> NotAuthorized:
+    """Return the exception for an operation that the broker refused."""
     return NotAuthorized(
-        f"the broker does not let the user {settings.sasl_username!r} {wish}: {what}; "
+        f"the broker does not allow the user {settings.sasl_username!r} to {operation}: {what}; "
         "deploy/docs/operations/broker-rights.md lists the rights that each service needs"
     )
 
 
 async def bootstrapped(client: Any, settings: Settings) -> None:
-    """Start a client. Raises BrokerUnreachable, which says why, and NotAuthorized; the client is then closed."""
+    """Start a client. Raises BrokerUnreachable with the reason, or NotAuthorized; the client is then closed."""
     try:
         await client.start()
     except (KafkaConnectionError, *REFUSED) as error:
-        # aiokafka leaves its half-open connections to the garbage collector.
+        # Without this, aiokafka leaves half-open connections to the garbage collector.
         close = getattr(client, "stop", None) or client.close
         await close()
         if isinstance(error, ClusterAuthorizationFailedError):
-            # What a broker says to a producer that has no right to write anywhere, in place of naming a topic.
+            # The broker names no topic if the user has no write right at all.
             raise refused(error, "write to any topic", settings) from error
         if isinstance(error, REFUSED):
             raise refused(error, "join its group", settings) from error
@@ -75,12 +75,12 @@ async def bootstrapped(client: Any, settings: Settings) -> None:
 
 
 async def _why(settings: Settings) -> str:
-    """aiokafka does not say why it has no connection: one more try at the first address does."""
+    """Return the reason of a failed connection, by another attempt: aiokafka does not report it."""
     options = connection(settings)
     host, _, port = options.pop("bootstrap_servers")[0].rpartition(":")
     del options["metadata_max_age_ms"]
     try:
-        # Waiting longer would not tell more.
+        # A longer timeout would give no other reason.
         opened = await create_conn(host, int(port), **{**options, "request_timeout_ms": ADMIN_MS})
     except (AuthenticationFailedError, SaslAuthenticationFailed) as error:
         return (
@@ -89,8 +89,8 @@ async def _why(settings: Settings) -> str:
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted: {error.verify_message}; check NEARDUP_TLS_CA"
     except ConnectionRefusedError:
-        return "nobody listens there; check NEARDUP_BROKER"
+        return "no program listens there; check NEARDUP_BROKER"
     except (KafkaError, OSError, TimeoutError, ValueError) as error:
         return f"{error!r}; check NEARDUP_BROKER and NEARDUP_SECURITY_PROTOCOL"
     opened.close()
-    return "it did not say which brokers there are; check NEARDUP_SECURITY_PROTOCOL"
+    return "it sent no list of brokers; check NEARDUP_SECURITY_PROTOCOL"

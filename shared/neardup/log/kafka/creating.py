@@ -1,4 +1,4 @@
-"""Creating topics, and how those that exist differ."""
+"""Creation of topics, and comparison with existing ones."""
 
 import asyncio
 import time
@@ -18,10 +18,10 @@ _RETRY_SECONDS: Final = 0.5
 
 
 async def create_topics(specs: Sequence[TopicSpec], settings: Settings) -> dict[str, str]:
-    """As `Log.create_topics` says; tries again for a while what may still succeed."""
+    """Implement `Log.create_topics`. Errors that may be temporary are retried until the request timeout."""
     deadline = time.monotonic() + settings.request_timeout_seconds
     while True:
-        # A client of its own each time, and a short wait: it asks a dead controller until its time is over.
+        # A new client with a short timeout per attempt, because a client keeps to a dead controller until its timeout.
         admin = AIOKafkaAdminClient(**{**connection(settings), "request_timeout_ms": ADMIN_MS})
         await bootstrapped(admin, settings)
         try:
@@ -50,7 +50,7 @@ async def _create(admin: AIOKafkaAdminClient, spec: TopicSpec) -> str:
 async def _differences(admin: AIOKafkaAdminClient, spec: TopicSpec) -> list[str]:
     (topic,) = await admin.describe_topics([spec.name])
     if topic["error_code"]:
-        # Made a moment ago and not known to every broker yet, or not to be seen by this user.
+        # The topic is so new that some brokers do not have it yet, or this user may not describe it.
         raise for_code(topic["error_code"])(spec.name)
     found = []
     if len(topic["partitions"]) != spec.partitions:

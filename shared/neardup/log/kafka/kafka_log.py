@@ -1,7 +1,7 @@
 """The Kafka log, on aiokafka.
 
-Outputs are packed into record batches by hand, all that wait for a partition into one (`lanes.py`), which is several
-times cheaper than a future per record.
+All outputs that wait for a partition are packed into one record batch (`lanes.py`), which is several times cheaper than
+a future per record.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ _FETCH_BYTES: Final = 8 * 2**20
 _FETCH_LEAST_BYTES: Final = 2**18
 _FETCH_PATIENT_BYTES: Final = 4 * 2**20
 _FETCH_MOST_BYTES: Final = 4 * 2**20
-"""Of all partitions. Tens of megabytes each time are memory that the system clears anew, two or three times over."""
+"""Limit per fetch over all partitions. With tens of megabytes, page faults for fresh memory dominate the cost."""
 _FETCH_WAIT_MS: Final = 25
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
 
 
 class KafkaLog(Log):
-    """A Kafka cluster. One that `only_reads` needs no right to write anywhere, and cannot send."""
+    """A log on a Kafka cluster. With `only_reads` it needs no write right and cannot send."""
 
     def __init__(self, settings: Settings, *, only_reads: bool = False) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class KafkaLog(Log):
         compression = self._settings.compression
         self._producer = aiokafka.AIOKafkaProducer(
             **self._connection,
-            # A broker gives the number that this needs only to who may write.
+            # An idempotent producer needs an id, which the broker gives only to users with a write right.
             enable_idempotence=not self._only_reads,
             acks="all",
             compression_type=None if compression == "none" else compression,
@@ -60,7 +60,7 @@ class KafkaLog(Log):
 
     async def stop(self) -> None:
         if self._producer is not None:
-            # With the broker away it would wait for batches that nobody wants any more.
+            # During an outage the producer would wait for batches whose senders have ended.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._producer.stop(), self._settings.stop_seconds)
 
@@ -80,7 +80,7 @@ class KafkaLog(Log):
             done, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             for each in sent:
-                each.cancel()  # does nothing to one that is done
+                each.cancel()  # has no effect on a future that is done
         errors = [error for each in done if (error := each.exception()) is not None]
         if errors:
             if isinstance(errors[0], REFUSED):
@@ -104,8 +104,8 @@ class KafkaLog(Log):
             rebalance_timeout_ms=max(session, 60_000),
             max_partition_fetch_bytes=max(_FETCH_BYTES, self._settings.max_message_bytes),
             fetch_max_bytes=_FETCH_MOST_BYTES,
-            # Little by little costs broker and workers more than it gains: a fetch waits for some bytes, but not long,
-            # also because a partition that was read while a fetch is under way is not in that fetch.
+            # Many small fetches are expensive for broker and workers, so a fetch waits for some bytes. The wait is
+            # short, because a fetch in flight does not include partitions that were read after it was sent.
             fetch_min_bytes=_FETCH_PATIENT_BYTES if patience else _FETCH_LEAST_BYTES,
             fetch_max_wait_ms=max(_FETCH_WAIT_MS, int(patience * 1000)),
         )
@@ -116,7 +116,7 @@ class KafkaLog(Log):
 
     async def partitions(self, topic: str) -> int:
         client = self._producer.client
-        # A topic created a moment ago may not be known to every broker yet.
+        # Some brokers may not have a new topic yet.
         deadline = time.monotonic() + _KNOWN_SECONDS
         while time.monotonic() < deadline:
             if known := client.cluster.partitions_for_topic(topic):
@@ -124,7 +124,7 @@ class KafkaLog(Log):
             await client.add_topic(topic)
             await client.force_metadata_update()
             if topic in client.cluster.unauthorized_topics:
-                raise refused(topic, "see the topic", self._settings)
+                raise refused(topic, "describe the topic", self._settings)
             await asyncio.sleep(_RETRY_SECONDS)
         raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
 
@@ -139,7 +139,7 @@ class KafkaLog(Log):
         if output.key is None:
             self._turn += 1
             return self._turn % count
-        # Not the hash of Kafka's own clients, which in Python takes longer than all the rest of sending a record.
+        # The hash of Kafka's own clients would in Python take longer than all other steps of sending a record.
         return xxhash.xxh3_64_intdigest(output.key) % count
 
     def _lane(self, topic: str, number: int) -> Lane:

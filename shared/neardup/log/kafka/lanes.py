@@ -1,8 +1,8 @@
-"""Lanes: what goes to one partition of Kafka, from all who send at once, in as few requests as possible.
+"""Lanes: outputs of all senders to one Kafka partition, sent in as few requests as possible.
 
-A Kafka client has one request at a time under way for a partition. Were every sender to pack a batch of its own, twenty
-stages that answer the same owner would wait for twenty requests, one after the other. So outputs gather in a lane
-while its last request is under way, and leave together with the next.
+A Kafka client has at most one request in flight per partition. If every sender packed its own batch, twenty stages that
+answer the same owner would wait for twenty requests in sequence. Therefore a lane collects outputs while a request is
+in flight, and sends them together with the next one.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from typing import Any, Final
 from neardup.log.contract import Output
 
 _GATHER_SECONDS: Final = 0.004
-"""A lane that was idle waits this long for company."""
+"""Time in seconds for which an idle lane waits for outputs of other senders."""
 
 
 class Lane:
-    """One partition. `producer` is an aiokafka producer: only `create_batch` and `send_batch` are used."""
+    """The queue of one partition. Of the aiokafka producer it uses only `create_batch` and `send_batch`."""
 
     def __init__(self, producer: Any, topic: str, partition: int) -> None:
         self._producer = producer
@@ -27,10 +27,10 @@ class Lane:
         self._task: asyncio.Task[None] | None = None
 
     def send(self, outputs: Sequence[Output]) -> asyncio.Future[None]:
-        """Done when all are acknowledged, in this order; has the exception that the client raised for any of them."""
+        """Return a future that ends when all outputs are acknowledged, in order, or with the first exception."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.extend((output, None) for output in outputs[:-1])
-        # Those before it are in the same batch or in an earlier one.
+        # The other outputs are in the same batch or in an earlier one.
         self._waiting.append((outputs[-1], done))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name=f"lane {self._topic}-{self._partition}")
@@ -44,12 +44,12 @@ class Lane:
                 acknowledged = await self._producer.send_batch(batch, self._topic, partition=self._partition)
                 await acknowledged
             except Exception as error:
-                # What stands behind a lost batch must not overtake it when its senders try again.
+                # Outputs behind a failed batch must not overtake it when its senders retry.
                 _fail([*done, *(future for _, future in self._waiting if future is not None)], error)
                 self._waiting.clear()
                 return
             for future in done:
-                if not future.done():  # its sender may have given up
+                if not future.done():  # the sender may have cancelled it
                     future.set_result(None)
 
     def _next_batch(self) -> tuple[Any, list[asyncio.Future[None]]]:
@@ -61,7 +61,7 @@ class Lane:
             headers = list(output.headers)
             if batch.append(timestamp=None, key=output.key, value=output.value, headers=headers) is None and not empty:
                 break
-            # A batch takes its first record whatever its size; the broker says if it is too large.
+            # A batch accepts its first record whatever its size; the broker rejects it if it is too large.
             self._waiting.popleft()
             empty = False
             if future is not None:

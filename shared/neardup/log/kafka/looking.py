@@ -1,4 +1,4 @@
-"""Topics and groups of a cluster as they are now."""
+"""Queries for the current state of topics and groups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from neardup.settings import Settings
 
 
 async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str]) -> ClusterView:
-    """Topics and groups as they are now; changes nothing, joins nothing.
+    """Return the current state of topics and groups, without a change to the cluster or a group membership.
 
     Raises BrokerUnreachable, NotAuthorized and LogError.
     """
@@ -34,7 +34,7 @@ async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str])
         described = await admin.describe_topics(list(topics))
         for each in described:
             if each["error_code"] == TopicAuthorizationFailedError.errno:
-                raise refused(each["topic"], "see the topic", settings)
+                raise refused(each["topic"], "describe the topic", settings)
         counts = {each["topic"]: len(each["partitions"]) for each in described if not each["error_code"]}
         keys = [aiokafka.TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
         first, end = await reader.beginning_offsets(keys), await reader.end_offsets(keys)
@@ -44,9 +44,9 @@ async def look(settings: Settings, topics: Sequence[str], groups: Sequence[str])
             {name: await _group(admin, name) for name in groups},
         )
     except GroupAuthorizationFailedError as error:
-        raise refused(error, "see the group", settings) from error
+        raise refused(error, "describe the group", settings) from error
     except (KafkaError, TimeoutError) as error:
-        raise LogError(f"the broker did not answer: {error!r}") from error
+        raise LogError(f"the broker did not respond: {error!r}; check that it is up") from error
     finally:
         await admin.close()
         await reader.stop()
@@ -56,7 +56,7 @@ async def _group(admin: AIOKafkaAdminClient, name: str) -> GroupView:
     try:
         ((answer,),) = [response.groups for response in await admin.describe_consumer_groups([name])]
     except GroupCoordinatorNotAvailableError:
-        # A cluster in which no group ever was has nobody to ask.
+        # A cluster without any group has no coordinator yet.
         return GroupView(name, "no coordinator")
     state, members = answer[2], answer[5]
     committed = await admin.list_consumer_group_offsets(name)

@@ -1,7 +1,7 @@
 """A member of a consumer group, on aiokafka.
 
-The client has no reset policy, so an offset that retention removed is an error instead of a silent jump. Errors of a
-listener, which aiokafka logs and swallows, are kept and raised by the next `poll`.
+The client has no reset policy, so an offset that retention removed is an error instead of a silent jump. aiokafka logs
+and drops exceptions of a listener, so they are stored and raised by the next `poll`.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class KafkaConsumer(Consumer):
     ) -> Mapping[Partition, Sequence[Record]]:
         self._raise_relayed()
         if not partitions:
-            # aiokafka reads "none" as "all": wait in its place.
+            # Without partitions aiokafka would read all of them.
             await asyncio.sleep(timeout)
             return {}
         wanted = [aiokafka.TopicPartition(*partition) for partition in partitions]
@@ -63,7 +63,7 @@ class KafkaConsumer(Consumer):
         try:
             await self._client.commit({aiokafka.TopicPartition(*key): offset for key, offset in offsets.items()})
         except (KafkaError, IllegalStateError) as error:
-            raise LogError(f"the broker did not take the commit: {error!r}") from error
+            raise LogError(f"the broker rejected the commit: {error!r}") from error
 
     async def committed(self, partition: Partition) -> int | None:
         offset: int | None = await self._client.committed(aiokafka.TopicPartition(*partition))
@@ -75,7 +75,7 @@ class KafkaConsumer(Consumer):
             first = await self._client.beginning_offsets(keys)
             last = await self._client.end_offsets(keys)
         except KafkaError as error:
-            raise LogError(f"cannot ask the broker for offsets: {error!r}") from error
+            raise LogError(f"cannot query the broker for offsets: {error!r}") from error
         return {Partition(*key): (first[key], last[key]) for key in keys}
 
     async def close(self) -> None:
@@ -86,7 +86,7 @@ class KafkaConsumer(Consumer):
         await self._client.stop()
 
     def hold(self, partitions: Collection[Partition]) -> None:
-        """Fetch nothing of these yet."""
+        """Pause fetching of these partitions."""
         self._seeked.clear()
         keys = [aiokafka.TopicPartition(*partition) for partition in partitions]
         self._client.pause(*keys)
@@ -94,7 +94,7 @@ class KafkaConsumer(Consumer):
             self._client.seek(key, 0)
 
     async def release(self, partitions: Collection[Partition]) -> None:
-        """Fetch from where the listener seeked to, else from the committed offset, else from the oldest."""
+        """Fetch from the offset of the listener's seek, else from the committed offset, else from the oldest one."""
         for partition in set(partitions) - self._seeked:
             offset = await self.committed(partition)
             if offset is None:
@@ -107,8 +107,8 @@ class KafkaConsumer(Consumer):
         bounds = await self.bounds(list(wrong))
         return LogGap("; ".join(
             f"{partition}: expected to read offset {offset}, the log holds {bounds[partition][0]} to "
-            f"{bounds[partition][1]}. Records were removed by retention or the topic was made anew: start "
-            "the worker again, and it says what can be done"
+            f"{bounds[partition][1]}. Records were removed by retention or the topic was created again: "
+            "restart the worker, which reports what can be done"
             for partition, offset in wrong.items()
         ))  # fmt: skip
 
@@ -118,20 +118,20 @@ class KafkaConsumer(Consumer):
 
 
 class _Relay(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
-    """Hands aiokafka's calls to our listener and keeps what it raised for the next poll."""
+    """Forwards the calls of aiokafka to our listener and stores its exceptions for the next poll."""
 
     def __init__(self, consumer: KafkaConsumer, listener: Listener) -> None:
         self.error: Exception | None = None
         self._consumer = consumer
         self._listener = listener
-        self._told = False
+        self._is_assigned = False
 
     async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
         mine = sorted(Partition(*key) for key in assigned)
-        # Before anything is awaited: without a position aiokafka would look one up by itself and find none.
+        # This must come before the first await: without a position aiokafka would query for one and fail.
         self._consumer.hold(mine)
         try:
-            self._told = True
+            self._is_assigned = True
             await self._listener.assigned(self._consumer, mine)
             await self._consumer.release(mine)
         except Exception as error:
@@ -140,9 +140,9 @@ class _Relay(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
         # aiokafka also revokes an empty assignment before the first join, and `close` may race with a rebalance.
-        if not self._told:
+        if not self._is_assigned:
             return
-        self._told = False
+        self._is_assigned = False
         try:
             await self._listener.revoked(self._consumer, sorted(Partition(*key) for key in revoked))
         except Exception as error:

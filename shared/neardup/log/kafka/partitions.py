@@ -1,6 +1,6 @@
-"""Whole partitions of a Kafka cluster, without joining a group: for a command that moves a deployment.
+"""Access to whole partitions of a Kafka cluster without a group membership, for `neardup reshard`.
 
-Services never do this: who joins no group shares its partitions with nobody.
+Services never use this, because only members of a group share partitions.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _RETRY_SECONDS: Final = 0.2
 
 
 class KafkaPartitions:
-    """Use as `async with`, from one task. Whatever the broker refuses is a LogError."""
+    """A client for whole partitions, used with `async with` from one task. Raises LogError if the broker refuses."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class KafkaPartitions:
         await self._reader.stop()
 
     async def read(self, partition: Partition, start: int, end: int) -> AsyncIterator[Sequence[Record]]:
-        """The records from `start` up to `end`, without it. Waits for as long as the broker takes."""
+        """Yield the records from `start` up to, but not including, `end`. Waits without a timeout."""
         key = aiokafka.TopicPartition(*partition)
         self._reader.assign([key])
         self._reader.seek(key, start)
@@ -57,7 +57,7 @@ class KafkaPartitions:
             raise LogError(f"cannot read {partition}: {error!r}") from error
 
     async def set_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Let a group without members go on from here."""
+        """Set the offsets at which a group without members resumes."""
         member = aiokafka.AIOKafkaConsumer(**connection(self._settings), group_id=group, enable_auto_commit=False)
         keys = {aiokafka.TopicPartition(*partition): offset for partition, offset in offsets.items()}
         try:
@@ -70,7 +70,7 @@ class KafkaPartitions:
             await member.stop()
 
     async def delete_topics(self, names: Sequence[str]) -> None:
-        """Delete those that exist, and wait until they are gone."""
+        """Delete the topics that exist, and wait until the deletion is complete."""
         admin = AIOKafkaAdminClient(**connection(self._settings))
         await admin.start()
         try:
@@ -81,7 +81,7 @@ class KafkaPartitions:
             deadline = time.monotonic() + _GONE_SECONDS
             while any(not each["error_code"] for each in await admin.describe_topics(list(names))):
                 if time.monotonic() > deadline:
-                    raise LogError(f"{', '.join(names)} are still there after {_GONE_SECONDS:g} s")
+                    raise LogError(f"expected {', '.join(names)} to be deleted after {_GONE_SECONDS:g} s; try again")
                 await asyncio.sleep(_RETRY_SECONDS)
         except KafkaError as error:
             raise LogError(f"cannot delete {', '.join(names)}: {error!r}") from error
