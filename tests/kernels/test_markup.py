@@ -104,7 +104,7 @@ def test_main_content_excludes_navigation_and_lists_of_links() -> None:
         b"<nav>Home News</nav><header>Site</header><div><a href=1>One</a> <a href=2>Two</a></div>"
         b"<p>A paragraph with <a href=3>one link</a> among many words that are none.</p><footer>Imprint</footer>"
     )
-    text = "A paragraph with one link among many words that are not links."
+    text = "A paragraph with one link among many words that are none."
     assert " ".join(visible(page, main=True).split()) == text
     assert "Home" in visible(page)
 
