@@ -180,7 +180,7 @@ def test_every_metric_exists(page: str) -> None:
 def test_every_module_exists(page: str) -> None:
     known = {*asdict(Topics.under("neardup")).values(), *(f"neardup.{service}" for service in SERVICES), "neardup.toml"}
     for code in code_of(PAGES[page]):
-        for name in re.findall(r"(?<![\w./:-])(neardup(?:_services)?(?:\.[\w-]+)+)(?!/)", code):
+        for name in re.findall(r"(?<![\w./:-])(neardup(?:_services)?(?:\.[\w-]+)+)(?![\w-]|/\w)", code):
             # The name of a topic or a group may contain a generation, and NAME stands for any name.
             dotted = re.sub(r"\.[A-Z]+$", "", name)
             assert re.sub(r"^neardup\.\d+\.", "neardup.", name) in known or is_importable(dotted), name

@@ -13,7 +13,7 @@ from typing import Any, Final
 import mermaidx
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -50,6 +50,7 @@ version = re.findall(r'__version__ = "(.+)"', (ROOT / "shared" / "neardup" / "__
 extensions = ["myst_parser"]
 root_doc = "index"
 highlight_language = "text"
+smartquotes = False  # the names of options begin with two dashes
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 # Examples are often shortened by three dots, which the grammar of JSON does not have.
@@ -79,7 +80,11 @@ class Mermaid(SphinxDirective):  # type: ignore[misc]
     def run(self) -> list[nodes.Node]:
         """Return the diagram as an image inside the page, with its source as the text for screen readers."""
         source = "\n".join(self.content)
-        svg = mermaidx.render(source, config={"fontFamily": "Arial, Helvetica, sans-serif"}).svg()
+        try:
+            svg = mermaidx.render(source, config={"fontFamily": "Arial, Helvetica, sans-serif"}).svg()
+        except Exception as error:
+            # Mermaid has no class of errors of its own. Sphinx adds the page and the line.
+            raise self.error(f"expected a Mermaid diagram, got: {error}") from error
         image = nodes.image(alt=source, classes=["mermaid"])
         image["uri"] = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
         return [nodes.container("", image, classes=["diagram"])]
@@ -104,7 +109,7 @@ def read_source(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def check_hosts(app: Sphinx, error: Exception | None) -> None:
-    """Raise if a built page or style sheet loads something from another host."""
+    """Fail the build if a page or a style sheet loads something from another host."""
     if error is not None or app.builder.format != "html":
         return
     found = [
@@ -113,8 +118,9 @@ def check_hosts(app: Sphinx, error: Exception | None) -> None:
         if path.suffix in (".html", ".css")
         for match in _LOADED.finditer(path.read_text())
     ]
-    if found:
-        raise ExtensionError("expected a site that needs no other host, found:\n" + "\n".join(found))
+    for each in found:
+        logging.getLogger(__name__).error("expected a site that needs no other host, found in %s", each)
+        app.statuscode = 1
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

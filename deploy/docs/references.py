@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +94,11 @@ def _command(path: str, command: click.Command) -> list[str]:
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     parts = [f"### {path}", *_help(command), f"```text\n{usage}\n```"]
     records = [each.get_help_record(context) for each in command.get_params(context)]
-    rows = [(f"`{names}`", about) for names, about in filter(None, records) if not names.startswith(("-h,", "--help"))]
+    rows = [
+        (f"`{names}`", _prose(about))
+        for names, about in filter(None, records)
+        if not names.startswith(("-h,", "--help"))
+    ]
     return [*parts, _table(("option", "description"), rows)] if rows else parts
 
 
@@ -115,8 +120,11 @@ def _help(command: click.Command) -> list[str]:
 
 
 def _prose(text: str) -> str:
-    # Angle brackets and stars of a help text are meant as they are.
-    return re.sub(r"([<>*])", r"\\\1", text)
+    """Return a help text as Markdown: options and variables become code, other special characters stay as they are."""
+    parts = re.split(r"(`[^`]*`|(?<![\w-])--[a-z][a-z-]*|\bNEARDUP_[A-Z_]*\*?)", text)
+    plain = (re.sub(r"([<>*])", r"\\\1", part) for part in parts[::2])
+    code = (part if part.startswith("`") else f"`{part}`" for part in parts[1::2])
+    return "".join(part for pair in zip_longest(plain, code, fillvalue="") for part in pair)
 
 
 def settings_page() -> str:
@@ -149,7 +157,7 @@ def settings_page() -> str:
         value = f"`{values[variable]}`" if values[variable] else ""
         expected = each.metadata["check"].expected
         about = each.metadata["about"] + ("" if expected == FREE_TEXT else f" Expected: {expected}.")
-        rows.append((f"`{variable}`", value, about))
+        rows.append((f"`{variable}`", value, _prose(about)))
     assert not unused, f"expected a setting of each of these names: {', '.join(unused)}"
     parts.append(_table(("variable", "default", "description"), rows))
     return _joined(parts)
@@ -165,7 +173,7 @@ def _presets() -> str:
 
 def metrics_page() -> str:
     """Return the page of all metrics, with types and labels."""
-    rows = [(f"`{name}`", kind, ", ".join(labels), about) for name, kind, labels, about in all_metrics()]
+    rows = [(f"`{name}`", kind, ", ".join(labels), _prose(about)) for name, kind, labels, about in all_metrics()]
     return _joined([
         "# Metrics",
         NOTICE,
