@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "deploy" / "kafka"), str(ROOT / "deploy")]
+sys.path.insert(0, str(ROOT))
 
 from tests.bench.result import Result  # noqa: E402
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "deploy" / "kafka"), str(ROOT / "deploy")]
+sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 from aiokafka import AIOKafkaConsumer, TopicPartition  # noqa: E402
