@@ -16,6 +16,7 @@ from faust.web import Request, Response, View
 from mode import Service
 
 from neardup.deployment.deployment import make_runner
+from neardup.errors import LogError
 from neardup.log import Log
 from neardup.log.kafka import KafkaLog
 from neardup.offline.passes.recluster import RESULTS
@@ -64,34 +65,48 @@ class RunnerService(Service):
         self.runner: Runner | None = None
         self._ended = asyncio.Event()
         self._ended.set()
-        self._warming: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
 
     @Service.task
     async def _run(self) -> None:
         log = KafkaLog(self.settings)
         self._ended.clear()
         try:
-            self._warming = asyncio.create_task(ensure_loaded(self.settings, logger.info))
-            await asyncio.wait([self._warming])
-            if self._warming.cancelled():
+            self._preparing = asyncio.create_task(self._prepare(log))
+            await asyncio.wait([self._preparing])
+            if self._preparing.cancelled():
                 return
-            self._warming.result()
-            await log.start()
+            self._preparing.result()
             self.runner = make_runner(self.service, self.settings, log)
             self.before_run(log)
             if self.should_stop:
                 return
             await self.runner.run()
+        except asyncio.CancelledError as error:
+            if self.should_stop:
+                raise
+            # Faust takes a cancelled task for a finished one: the process would stay alive and do nothing.
+            raise LogError("a call of the Kafka client was cancelled") from error
         finally:
-            await log.stop()
-            self._ended.set()
+            try:
+                await self.ending()
+                await log.stop()
+            finally:
+                self._ended.set()
+
+    async def _prepare(self, log: Log) -> None:
+        await ensure_loaded(self.settings, logger.info)
+        await log.start()
 
     def before_run(self, log: Log) -> None:
         """Prepare the service. Called before the runner starts to read from `log`."""
 
+    async def ending(self) -> None:
+        """Finish with the log, which is about to disconnect."""
+
     async def on_stop(self) -> None:
-        if self._warming is not None:
-            self._warming.cancel()
+        if self._preparing is not None:
+            self._preparing.cancel()
         if self.runner is not None:
             self.runner.stop()
         await self._ended.wait()
@@ -112,10 +127,13 @@ class ReclusterService(RunnerService):
         if self.passes and self.runner and any(each.partition == 0 for each in self.runner.assignment):
             await self.passes.run()
 
-    async def on_stop(self) -> None:
+    async def ending(self) -> None:
         if self.passes is not None:
             await self.passes.stop()
-        await super().on_stop()
+
+    async def on_stop(self) -> None:
+        # At the same time: each of them may wait for `stop_seconds`.
+        await asyncio.gather(self.ending(), super().on_stop())
 
 
 def _hosting(name: str, settings: Settings) -> type[RunnerService]:

@@ -61,6 +61,7 @@ class Passes:
         self._stopping = _SPAWN.Event()
         self.process: int | None = None
         """The pid of the running pass, once it has started."""
+        self._sending: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -95,6 +96,9 @@ class Passes:
         self._stopping.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), self._settings.stop_seconds)
+        if self._sending is not None:
+            # Without a broker it would wait until the request timeout.
+            self._sending.cancel()
         while not self._idle.is_set():
             # A process that is still starting has no pid yet.
             if self.process is not None:
@@ -128,7 +132,12 @@ class Passes:
         batches = unpublished(self._results, topics, version, settings.verdict_format)
         while (outputs := await asyncio.to_thread(next, batches, None)) is not None:
             _raise_if_stopping(self._stopping)
-            await self._send(outputs)
+            self._sending = asyncio.ensure_future(self._send(outputs))
+            try:
+                await self._sending
+            except asyncio.CancelledError:
+                _raise_if_stopping(self._stopping)
+                raise
             metrics.OVERTURNED.inc(sum(output.topic == topics.verdicts for output in outputs))
         await asyncio.to_thread(set_published, self._results)
 

@@ -140,7 +140,10 @@ class Consumer(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Leave the group. Calls `revoked` for the partitions that are still assigned."""
+        """Leave the group. Calls `revoked` for the partitions that are still assigned.
+
+        Returns within seconds after `revoked`, even if the log does not answer.
+        """
 
 
 class Log(ABC):

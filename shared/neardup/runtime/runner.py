@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 _POLL_IDLE_SECONDS: Final = 0.25
 _POLL_BUSY_SECONDS: Final = 0.005
 _WATCH_SECONDS: Final = 2.0
+_CANCEL_SECONDS: Final = 1.0
 IN_FLIGHT_BYTES: Final = 128 * 2**20
 """Total size of records in flight at which a worker stops polling. Their outputs come on top."""
 _FIRST_RECORD_BYTES: Final = 2**14
@@ -88,9 +89,9 @@ class Runner(Listener):
 
     async def run(self) -> None:
         """Run until `stop` or an error. Raises the error; closes everything in either case."""
-        self._consumer = await self._log.consumer(
-            self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
-        )
+        if not await self._join():
+            await self._shut_down()
+            return
         self._contact.answered()
         watching = [asyncio.create_task(self._watch_offsets()), asyncio.create_task(self._watch_contact())]
         for task in watching:
@@ -102,10 +103,39 @@ class Runner(Listener):
             self._fail(error)
         for task in watching:
             task.cancel()
-        await asyncio.wait(watching)
+        # Bounded: a query whose connection broke may not notice that it is cancelled.
+        await asyncio.wait(watching, timeout=_CANCEL_SECONDS)
+        silence = self._contact.silence()
+        await self._consumer.close()
         await self._shut_down()
+        if self._error is None and silence is not None:
+            logger.warning(
+                "stopped without the broker, whose last answer was %.0f s ago; records whose outputs or offsets it did "
+                "not acknowledge are processed again at the next start",
+                silence,
+            )
         if self._error is not None:
             raise self._error
+
+    async def _join(self) -> bool:
+        """Join the group; return False if a stop was requested before, which a broker that is away must not delay."""
+        joining = asyncio.create_task(
+            self._log.consumer(
+                self._topic, self._group, self, instance=self._settings.instance, patience=self._patience
+            )
+        )
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([joining, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not joining.done():
+                joining.cancel()
+                await asyncio.wait([joining])
+        if joining.cancelled() and self._stopping.is_set():
+            return False
+        self._consumer = joining.result()
+        return True
 
     def stop(self) -> None:
         """Request a clean end: the batches in flight are finished, checkpointed and committed."""
@@ -179,12 +209,20 @@ class Runner(Listener):
         if self.phase is Phase.RUNNING:
             self.phase = Phase.REBALANCING
         workers = [self._workers.pop(partition) for partition in partitions if partition in self._workers]
-        await asyncio.gather(*(self._end(worker) for worker in workers))
+        finished = await asyncio.gather(*(self._end(worker) for worker in workers))
+        late = [worker.partition for worker, in_time in zip(workers, finished, strict=True) if not in_time]
+        if late and self._error is None:
+            logger.warning(
+                "no acknowledgement within %g s: the last batches of %s will be processed again",
+                self._settings.stop_seconds,
+                _listed(late),
+            )
         metrics.ASSIGNED.labels(self._stage_name).set(0)
         logger.info("revoked %s", _listed(partitions))
 
-    async def _end(self, worker: PartitionWorker) -> None:
-        if await self._finished(worker):
+    async def _end(self, worker: PartitionWorker) -> bool:
+        """End a worker; return whether it finished."""
+        if finished := await self._finished(worker):
             self._idle_stages[worker.partition] = (worker.stage, worker.done)
         else:
             # Outputs of its state may be missing from the log: this stage must not be used again.
@@ -193,6 +231,7 @@ class Runner(Listener):
         self._watchdog.forget(worker.partition)
         labels = (self._stage_name, str(worker.partition.partition))
         metrics.withdraw(labels, metrics.LAG, metrics.CHECKPOINT_TIME, metrics.REPLAY)
+        return finished
 
     async def _finished(self, worker: PartitionWorker) -> bool:
         """Finish a worker; return whether all its outputs are acknowledged and its state is saved."""
@@ -201,7 +240,6 @@ class Runner(Listener):
         try:
             await asyncio.wait_for(worker.finish(), self._settings.stop_seconds)
         except TimeoutError:
-            logger.warning("%s: no acknowledgement in time, the last batch will be repeated", worker.partition)
             return False
         except Exception as error:
             self._fail(error)
@@ -316,7 +354,6 @@ class Runner(Listener):
             logger.error("%s stops without committing: %r", self._group, error)
 
     async def _shut_down(self) -> None:
-        await self._consumer.close()
         # Partitions of an assignment that failed half-way were never revoked.
         await asyncio.gather(*(self._end(worker) for worker in self._workers.values()))
         self._workers.clear()

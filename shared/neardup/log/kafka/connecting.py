@@ -1,5 +1,7 @@
 """Connections to a broker: client options, and explanations of failures."""
 
+import asyncio
+import logging
 import ssl
 from typing import Any, Final
 
@@ -23,6 +25,10 @@ ADMIN_MS: Final = 5_000
 REFUSED: Final = (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
 """Exceptions of aiokafka for missing rights."""
 _METADATA_MS: Final = 30_000
+_CANCEL_SECONDS: Final = 1.0
+"""Maximum wait for a cancelled client."""
+
+logger = logging.getLogger(__name__)
 
 
 def connection(settings: Settings) -> dict[str, Any]:
@@ -60,10 +66,12 @@ async def bootstrapped(client: Any, settings: Settings) -> None:
     """Start a client. Raises BrokerUnreachable with the reason, or NotAuthorized; the client is then closed."""
     try:
         await client.start()
+    except asyncio.CancelledError:
+        await disconnect(client, _CANCEL_SECONDS)
+        raise
     except (KafkaConnectionError, *REFUSED) as error:
         # Without this, aiokafka leaves half-open connections to the garbage collector.
-        close = getattr(client, "stop", None) or client.close
-        await close()
+        await disconnect(client, settings.stop_seconds)
         if isinstance(error, ClusterAuthorizationFailedError):
             # The broker names no topic if the user has no write right at all.
             raise refused(error, "write to any topic", settings) from error
@@ -72,6 +80,28 @@ async def bootstrapped(client: Any, settings: Settings) -> None:
         raise BrokerUnreachable(
             f"cannot use the broker at {settings.broker} ({settings.security_protocol}): {await _why(settings)}"
         ) from error
+
+
+async def disconnect(client: Any, seconds: float) -> bool:
+    """Stop a client; return whether it disconnected in order within `seconds`. Raises only if the caller is cancelled.
+
+    Without a broker, aiokafka waits up to its request timeout for each last request, and repeats some of them forever.
+    A client that is late is cancelled, and its remaining tasks are left to the end of the event loop.
+    """
+    stop = getattr(client, "stop", None) or client.close
+    task = asyncio.create_task(stop())
+    await asyncio.wait([task], timeout=seconds)
+    if task.done():
+        # aiokafka also raises CancelledError here, from a fetch that it cancelled itself. Passed on, that would end the
+        # shutdown of the caller half-way.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("the Kafka client did not disconnect in order: %r", error)
+        return True
+    task.cancel()
+    await asyncio.wait([task], timeout=_CANCEL_SECONDS)
+    # Retrieved, or asyncio would log an error of a task that nobody waits for.
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    return False
 
 
 async def _why(settings: Settings) -> str:

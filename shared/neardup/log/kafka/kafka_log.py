@@ -5,7 +5,6 @@ a future per record.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,7 +15,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 
 from neardup.errors import SendFailed, TopicMismatch
 from neardup.log.contract import Listener, Log, Output, TopicSpec
-from neardup.log.kafka.connecting import REFUSED, bootstrapped, connection, refused
+from neardup.log.kafka.connecting import REFUSED, bootstrapped, connection, disconnect, refused
 from neardup.log.kafka.creating import create_topics
 from neardup.log.kafka.lanes import Lane
 from neardup.log.kafka.member import KafkaConsumer
@@ -31,6 +30,8 @@ _FETCH_MOST_BYTES: Final = 4 * 2**20
 _FETCH_WAIT_MS: Final = 25
 _RETRY_SECONDS: Final = 0.5
 _KNOWN_SECONDS: Final = 5.0
+_STOP_SECONDS: Final = 2.0
+"""Maximum wait for the producer to disconnect. Every `send` has waited for its own acknowledgements before."""
 
 
 class KafkaLog(Log):
@@ -60,9 +61,7 @@ class KafkaLog(Log):
 
     async def stop(self) -> None:
         if self._producer is not None:
-            # During an outage the producer would wait for batches whose senders have ended.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._producer.stop(), self._settings.stop_seconds)
+            await disconnect(self._producer, _STOP_SECONDS)
 
     async def send(self, outputs: Sequence[Output]) -> None:
         assert not self._only_reads

@@ -6,16 +6,21 @@ and drops exceptions of a listener, so they are stored and raised by the next `p
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
 
 import aiokafka
 from aiokafka.errors import IllegalStateError, KafkaError, OffsetOutOfRangeError
 
 from neardup.errors import LogError, LogGap
 from neardup.log.contract import Consumer, Listener, Partition, Record
-from neardup.log.kafka.connecting import REFUSED, refused
+from neardup.log.kafka.connecting import REFUSED, disconnect, refused
 from neardup.settings import Settings
+
+_LEAVE_SECONDS: Final = 3.0
+"""Maximum wait for leaving the group, which has to wait for a join that is under way."""
+_FAILED: Final = (KafkaError, IllegalStateError, RuntimeError)
+"""Errors of a request. uvloop raises RuntimeError if the broker closed the connection a moment ago."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +50,7 @@ class KafkaConsumer(Consumer):
             raise await self._gap(error) from error
         except REFUSED as error:
             raise refused(error, "read", self._settings) from error
-        except KafkaError as error:
+        except _FAILED as error:
             raise LogError(f"cannot read from the broker: {error!r}") from error
         self._raise_relayed()
         return {Partition(*partition): records for partition, records in found.items()}
@@ -62,7 +67,7 @@ class KafkaConsumer(Consumer):
             raise LogError("this consumer has left its group")
         try:
             await self._client.commit({aiokafka.TopicPartition(*key): offset for key, offset in offsets.items()})
-        except (KafkaError, IllegalStateError) as error:
+        except _FAILED as error:
             raise LogError(f"the broker rejected the commit: {error!r}") from error
 
     async def committed(self, partition: Partition) -> int | None:
@@ -74,16 +79,20 @@ class KafkaConsumer(Consumer):
         try:
             first = await self._client.beginning_offsets(keys)
             last = await self._client.end_offsets(keys)
-        except KafkaError as error:
+        except _FAILED as error:
             raise LogError(f"cannot query the broker for offsets: {error!r}") from error
         return {Partition(*key): (first[key], last[key]) for key in keys}
 
     async def close(self) -> None:
-        assignment = self._client.assignment()
-        if assignment:
-            await self.relay.on_partitions_revoked(assignment)
+        await self.relay.close(self._client.assignment, self._settings.stop_seconds)
         self._closed = True
-        await self._client.stop()
+        if not await disconnect(self._client, _LEAVE_SECONDS):
+            logger.warning(
+                "no answer to leaving the group within %g s; the broker removes this member after its session timeout "
+                "of %g s",
+                _LEAVE_SECONDS,
+                self._settings.session_timeout_seconds,
+            )
 
     def hold(self, partitions: Collection[Partition]) -> None:
         """Pause fetching of these partitions."""
@@ -125,20 +134,47 @@ class _Relay(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
         self._consumer = consumer
         self._listener = listener
         self._is_assigned = False
+        self._closed = False
+        self._calling = asyncio.Lock()
+        """Held while the listener runs."""
+
+    async def close(self, assignment: Callable[[], Collection[Any]], seconds: float) -> None:
+        """Revoke the assigned partitions, and pass on no later rebalance.
+
+        A rebalance that is under way is awaited for at most `seconds`: without a broker it may never end.
+        """
+        self._closed = True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._calling.acquire()
+        except TimeoutError:
+            return
+        try:
+            if assigned := assignment():
+                await self._revoke(assigned)
+        finally:
+            self._calling.release()
 
     async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
         mine = sorted(Partition(*key) for key in assigned)
         # This must come before the first await: without a position aiokafka would query for one and fail.
         self._consumer.hold(mine)
-        try:
-            self._is_assigned = True
-            await self._listener.assigned(self._consumer, mine)
-            await self._consumer.release(mine)
-        except Exception as error:
-            logger.debug("assignment failed", exc_info=True)
-            self.error = error
+        async with self._calling:
+            if self._closed:
+                return
+            try:
+                self._is_assigned = True
+                await self._listener.assigned(self._consumer, mine)
+                await self._consumer.release(mine)
+            except Exception as error:
+                logger.debug("assignment failed", exc_info=True)
+                self.error = error
 
     async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        async with self._calling:
+            await self._revoke(revoked)
+
+    async def _revoke(self, revoked: Collection[Any]) -> None:
         # aiokafka also revokes an empty assignment before the first join, and `close` may race with a rebalance.
         if not self._is_assigned:
             return
