@@ -115,17 +115,22 @@ class KafkaLog(Log):
 
     async def partitions(self, topic: str) -> int:
         client = self._producer.client
-        # Some brokers may not have a new topic yet.
-        deadline = time.monotonic() + _KNOWN_SECONDS
-        while time.monotonic() < deadline:
-            if known := client.cluster.partitions_for_topic(topic):
-                return len(known)
+        started, first_answer = time.monotonic(), None
+        while not (known := client.cluster.partitions_for_topic(topic)):
             await client.add_topic(topic)
-            await client.force_metadata_update()
+            has_answered = await client.force_metadata_update()
             if topic in client.cluster.unauthorized_topics:
                 raise refused(topic, "describe the topic", self._settings)
+            now = time.monotonic()
+            if has_answered:
+                # Some brokers may not have a new topic yet.
+                first_answer = first_answer or now
+                if now - first_answer > _KNOWN_SECONDS:
+                    raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
+            elif now - started > self._settings.request_timeout_seconds:
+                raise SendFailed(f"no broker returned the partitions of topic {topic} in {now - started:.0f} s")
             await asyncio.sleep(_RETRY_SECONDS)
-        raise TopicMismatch(f"topic {topic} does not exist; create it with: neardup topics create")
+        return len(known)
 
     async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, str]:
         return await create_topics(specs, self._settings)
