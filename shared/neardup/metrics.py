@@ -73,7 +73,7 @@ REBALANCES = Counter(
     "neardup_rebalances_total", "Number of times that partitions were assigned to this worker.", ["stage"]
 )
 LAG = Gauge(
-    "neardup_lag_records", "Number of records in a partition after the last processed one.", ["stage", "partition"]
+    "neardup_lag_records", "Number of records in a partition that are not yet processed.", ["stage", "partition"]
 )
 STUCK = Gauge(
     "neardup_stuck_partitions",
@@ -103,7 +103,7 @@ REVISIONS = Counter(
 )
 PENDING_DOCUMENTS = Gauge(
     "neardup_pending_documents",
-    "Number of documents that wait for answers of shards or for evidence of other owners.",
+    "Number of documents that wait for answers from shards or for evidence from other owners.",
     ["partition"],
 )
 PENDING_BATCHES = Gauge(
@@ -119,11 +119,11 @@ OLDEST_PENDING = Gauge(
 CANDIDATES = Counter("neardup_candidates_total", "Number of candidates that tables returned and that were compared.")
 CAPPED_CANDIDATES = Counter(
     "neardup_capped_candidates_total",
-    "Number of candidates that were not compared because a page had more than NEARDUP_CANDIDATES.",
+    "Number of candidates that were not compared because a page had more than NEARDUP_CANDIDATES of them.",
 )
 DROPPED_VARIANTS = Counter(
     "neardup_dropped_variants_total",
-    "Number of documents that are no longer compared because their fingerprint had more than NEARDUP_VARIANTS "
+    "Number of documents removed from later comparisons because their fingerprint had more than NEARDUP_VARIANTS "
     "documents.",
 )
 FORGOTTEN = Counter(
@@ -150,20 +150,22 @@ SLICE_RUNS = Gauge(
 )
 SLICE_EVENTS = Counter(
     "neardup_slice_events_total",
-    "Number of events in shard partitions: probes, scanned, inserted, repeated, matches, capped, common, "
-    "merges, expired.",
+    "Number of events in shard partitions, by kind: probes received (probes), entries compared (scanned), entries "
+    "inserted (inserted) or already present (repeated), matches returned (matches), probes with more than "
+    "NEARDUP_MOST_MATCHES (capped), probes of common buckets (common), merges of sorted runs (merges), and entries "
+    "removed because of their age (expired).",
     ["event"],
 )
 RECALL_RESULTS = ("found", "missed")
 RECALL_CHECKS = Counter(
     "neardup_recall_checks_total",
-    "Number of near-duplicates known from canaries or the shadow sample, by whether the stream found them, "
-    "including repeats.",
+    "Number of near-duplicates known from canaries or the shadow sample that the stream found or missed, including "
+    "repeats.",
     ["source", "result"],
 )
 RECALL = Gauge(
     "neardup_recall_ratio",
-    "Share of the last 1000 recall checks of a partition that were found.",
+    "Share of the last 1000 recall checks of a partition in which the stream found the near-duplicate.",
     ["source", "partition"],
 )
 RECALL_LOW = Gauge(
@@ -190,7 +192,7 @@ PASS_RESULTS = ("done", "failed", "interrupted")
 PASSES = Counter(
     "neardup_passes_total", "Number of offline passes that ended, by result: done, failed or interrupted.", ["result"]
 )
-PASS_RUNS = Gauge("neardup_pass_running", "1 while an offline pass runs in this worker, otherwise 0.")
+PASS_RUNS = Gauge("neardup_pass_running", "1 while this worker runs an offline pass, otherwise 0.")
 PASS_SECONDS = Gauge("neardup_pass_seconds", "Duration of the last offline pass in seconds.")
 PASS_TIME = Gauge("neardup_pass_timestamp_seconds", "Unix time at which the last successful offline pass ended.")
 CLUSTERED = Gauge("neardup_clustered_documents", "Number of documents in the last offline pass.")

@@ -25,10 +25,10 @@ from neardup.unknown_variables import PREFIX, UnknownVariable, closest_name, fin
 FILE_VARIABLE: Final = "NEARDUP_SETTINGS"
 DEFAULT_PRESET: Final = "default"
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
-    # Beside bands, a search for fingerprints that differ in a few bits finds hardly any further pages.
+    # In addition to bands, a search for fingerprints that differ in a few bits finds hardly any further pages.
     "fast": {"hamming": 0, "bands": "12x10"},
     DEFAULT_PRESET: {},
-    # Finds nearly every pair that the rule accepts, and more pairs that it rejects.
+    # These bands find nearly every pair that the rule accepts, but also more pairs that it rejects.
     "thorough": {"bands": "25x5"},
 }
 """Named sets of settings, from fast to thorough. `neardup evaluate --presets` measures the cost and recall of each."""
@@ -49,7 +49,7 @@ def _whole(low: int, high: int) -> Check:
 
 
 def _seconds(low: float, high: float) -> Check:
-    return Check(f"seconds from {low:g} to {high:g}", float, lambda value: low <= value <= high)
+    return Check(f"a number of seconds from {low:g} to {high:g}", float, lambda value: low <= value <= high)
 
 
 def _share() -> Check:
@@ -140,7 +140,7 @@ class Settings:
     session_timeout_seconds: float = _setting(
         10.0,
         _seconds(1, 1800),
-        "Time in seconds without a heartbeat after which the broker moves the partitions of a worker to other workers.",
+        "Time in seconds without a heartbeat after which the broker gives the partitions of a worker to other workers.",
     )
     request_timeout_seconds: float = _setting(
         120.0,
@@ -214,7 +214,7 @@ class Settings:
     phrases: tuple[int, ...] = _setting(
         (1,),
         Check(
-            "lengths of phrases from 1 to 8, as in 1 or 1+2",
+            "phrase lengths from 1 to 8 joined by +, as in 1 or 1+2",
             _numbers,
             lambda value: bool(value) and all(1 <= n <= 8 for n in value),
         ),
@@ -223,8 +223,8 @@ class Settings:
     weighting: str = _setting(
         "presence",
         _choice("presence", "tf", "log-tf", "tf-idf"),
-        "Weight of a feature in the fingerprint: 1 for presence, its frequency in the page (tf), the logarithm of "
-        "that frequency (log-tf), or the frequency multiplied by the rarity of the feature (tf-idf).",
+        "Weight of a feature in the fingerprint: 1 (presence), its frequency in the page (tf), the logarithm of that "
+        "frequency (log-tf), or the frequency multiplied by the inverse document frequency (tf-idf).",
     )
     idf_table: str = _setting(
         "",
@@ -276,17 +276,17 @@ class Settings:
     flips: int = _setting(
         24,
         _whole(1, 4096),
-        "Number of bit flips of the header that the probabilistic search tries per probe. More flips find more and "
-        "take longer.",
+        "Number of bit flips of the header that the probabilistic search tries per probe. More flips find more "
+        "near-duplicates and take longer.",
     )
     header_bits: int = _setting(
         20, _whole(1, 64), "Number of leading bits of a fingerprint that the probabilistic search uses as its header."
     )
     bands: str = _setting(
         "18x7",
-        Check("bands and values in each, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
-        "Number of bands of the sketch and of values per band, as in 18x7. Pages that share a band are candidates. "
-        "With none, only fingerprints are searched.",
+        Check("bands x values per band, as in 18x7, or none", str, lambda v: _BANDS.fullmatch(v) is not None),
+        "Number of bands of the sketch and number of values per band, as in 18x7. Pages that share a band are "
+        "candidates of each other. With none, only fingerprints are searched.",
     )
     spots: bool = _setting(
         False, _YES_OR_NO, "Keep spot signatures in sketches. Required by the pair source spots of the offline pass."
@@ -310,31 +310,31 @@ class Settings:
     common_bucket: int = _setting(
         1000,
         _whole(2, 10**6),
-        "Number of documents from which on a bucket is ignored as common: it returns no candidates and takes no "
+        "Number of documents at which a bucket counts as common: from then on it returns no candidates and accepts no "
         "further documents.",
     )
     ttl_hours: float = _setting(
         0.0,
-        Check("hours from 0 on", float, lambda value: value >= 0),
-        "Time in hours for which shards remember a fingerprint. With 0, they never expire it.",
+        Check("a number of hours, 0 or more", float, lambda value: value >= 0),
+        "Time in hours for which shards keep a fingerprint. With 0, fingerprints never expire.",
     )
     near_resemblance: float = _setting(
         0.65,
         _share(),
-        "Minimum resemblance of two pages for the later one to be a near-duplicate: the shingles in both as a "
-        "share of the shingles in either.",
+        "Minimum resemblance of two pages for the later one to be a near-duplicate. Resemblance is the number of "
+        "shingles in both pages divided by the number of shingles in either.",
     )
     contained: float = _setting(
         0.95,
         _share(),
-        "Minimum containment of a page in an earlier one for it to be contained: the shingles in both as a share "
-        "of its own.",
+        "Minimum containment of a page in an earlier one for the verdict that it is contained. Containment is the "
+        "number of shingles in both pages divided by the number of shingles of the page.",
     )
     variants: int = _setting(
         8,
         _whole(1, 1000),
-        "Maximum number of different pages with the same fingerprint that are kept for comparison. Beyond it the "
-        "latest are dropped.",
+        "Maximum number of different pages with the same fingerprint that are kept for comparison. If there are more, "
+        "the latest are dropped.",
     )
     candidates: int = _setting(
         1000,
@@ -345,7 +345,8 @@ class Settings:
     corpus: str = _setting(
         "",
         _TEXT,
-        "Directory or fsspec URL of the corpus of the offline pass. If empty, `corpus` in the state directory.",
+        "Directory or fsspec URL of the corpus of the offline pass. If empty, the corpus is the folder `corpus` in the "
+        "state directory.",
     )
     corpus_seconds: float = _setting(
         60.0,
@@ -365,7 +366,9 @@ class Settings:
         "Sources of the document pairs that the offline pass compares, joined by +.",
     )
     common_shingle: int = _setting(
-        1000, _whole(2, 10**6), "Number of documents from which on a shingle is ignored as common by the offline pass."
+        1000,
+        _whole(2, 10**6),
+        "Number of documents at which a shingle counts as common. The offline pass ignores common shingles.",
     )
     spot_resemblance: float = _setting(
         0.44,
@@ -387,7 +390,7 @@ class Settings:
     large_cluster: int = _setting(
         10_000,
         _whole(2, 10**9),
-        "Number of documents from which on the report of the offline pass warns about a cluster.",
+        "Number of documents at which the report of the offline pass warns about a cluster.",
     )
     offline_memory_mb: int = _setting(
         1024,
@@ -408,7 +411,7 @@ class Settings:
         4096, _whole(1, 10**6), "Number of recent documents that a sampled document is compared with."
     )
     host_pages: int = _setting(
-        100, _whole(1, 10**6), "Number of recent pages from which on the share of duplicates of a host is monitored."
+        100, _whole(1, 10**6), "Number of recent pages of a host at which its share of duplicates is monitored."
     )
     sample_seed: int = _setting(
         0, _whole(0, 2**62), "Seed for the choice of the pages and documents that the recall estimates use."
@@ -421,8 +424,8 @@ class Settings:
     processes: int = _setting(
         0,
         _whole(0, 1024),
-        "Number of processes that featurize pages. With 1, pages are featurized in the process of the worker; with "
-        "0, by one process per core without a broker, and by 2 processes in a featurizer.",
+        "Number of processes that featurize pages. With 1, the worker featurizes them in its own process. With 0, a "
+        "featurizer uses 2 processes, and a run without a broker one per core.",
     )
     poll_records: int = _setting(
         2000, _whole(1, 1_000_000), "Maximum number of records in a batch that a stage processes."
@@ -436,7 +439,7 @@ class Settings:
     checkpoint_bytes: int = _setting(
         2 * 2**20,
         _whole(1, 10**12),
-        "Size in bytes of the unsaved changes of an aggregator partition that triggers a checkpoint.",
+        "Size in bytes of the unsaved changes of an aggregator partition at which a checkpoint starts.",
     )
     stop_seconds: float = _setting(
         20.0,
@@ -454,7 +457,7 @@ class Settings:
     web_host: str = _setting(
         "127.0.0.1", _TEXT, "Address on which a worker serves /metrics, /healthz and /readyz, and recluster also /api."
     )
-    web_port: int = _setting(6066, _whole(1, 65_535), "Port on which a worker serves the same endpoints.")
+    web_port: int = _setting(6066, _whole(1, 65_535), "Port on which a worker serves its HTTP endpoints.")
     log_format: str = _setting(
         "text", _choice("text", "json"), "Format of log lines: text for people, json for log collectors."
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AFTER_ALL: Final = 2**63 - 1
-"""Timestamp of canaries. No other document has it."""
+"""Timestamp of canaries, which places them after all pages. No other document has it."""
 
 
 class DocumentId(NamedTuple):
@@ -109,7 +109,7 @@ class Checksums:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Document:
-    """A page in canonical form, as its owner stores it. `note` is a remark for the verdict, such as a truncation."""
+    """A page in canonical form, as its owner stores it. `note` is a remark for the verdict, such as truncation."""
 
     id: DocumentId
     url: str

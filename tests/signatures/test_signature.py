@@ -241,7 +241,7 @@ def test_settings_become_options(tmp_path: Path) -> None:
         ({"NEARDUP_IDF_TABLE": "table.npz"}, "NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf"),
         ({"NEARDUP_STEM": "true", "NEARDUP_LANGUAGE": "klingon"}, "expected one of .* got 'klingon'"),
         ({"NEARDUP_STEM": "maybe"}, "NEARDUP_STEM: expected true or false, got 'maybe'"),
-        ({"NEARDUP_PHRASES": "1+9"}, r"NEARDUP_PHRASES: expected lengths of phrases from 1 to 8, .* got '1\+9'"),
+        ({"NEARDUP_PHRASES": "1+9"}, r"NEARDUP_PHRASES: expected phrase lengths from 1 to 8 joined by .* got '1\+9'"),
     ],
 )
 def test_invalid_settings_are_a_clear_error(environment: dict[str, str], expected: str) -> None:

@@ -1,8 +1,11 @@
 """Child processes that end with their parent, and ignore stop signals meant for it.
 
-with without_signals():
-    ...                         the parent starts the child
-belong_to(parent)               the first call of the child
+The parent starts a child in `without_signals`, and the child begins with `belong_to`:
+
+    with without_signals():
+        ...                         # the parent starts the child
+
+    belong_to(parent)               # the first call in the child
 """
 
 import os

@@ -27,7 +27,7 @@ Commit = Callable[[Partition, int], Awaitable[None]]
 
 
 class PolledBatch(NamedTuple):
-    """One or more records of a partition, with the total size of their values, which is expensive to compute again."""
+    """One or more records of a partition, with the total size of their values. Summing the sizes again is expensive."""
 
     records: Sequence[Record]
     nbytes: int
@@ -43,7 +43,7 @@ class PolledBatch(NamedTuple):
 
 
 class PartitionWorker:
-    """The owner of a stage between assignment and revocation. Runs on the event loop, its stage in `threads`."""
+    """The owner of a stage between assignment and revocation. It runs on the event loop, and its stage in `threads`."""
 
     def __init__(
         self,

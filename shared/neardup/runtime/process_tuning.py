@@ -3,11 +3,12 @@
 Garbage collector: CPython starts a young collection when allocations minus deallocations exceed a threshold. An
 aggregator with a full cache frees an old document for every new one, so the difference stays near zero, hundreds of
 thousands of young objects accumulate, and the collection that comes at last pauses the aggregator for more than a
-second. Here young objects are collected on a timer, a few at a time. Full collections become rare (about one per hour),
-because a stream creates hardly any reference cycles.
+second. Therefore young objects are collected on a timer, a few at a time. Full collections become rare (about one per
+hour), because a stream creates hardly any reference cycles.
 
 Allocator: each batch of pages needs some buffers of many megabytes for a moment. By default glibc returns them to the
-operating system, which has to zero and map every memory page again for the next batch. Here glibc keeps up to 64 MB.
+operating system, which has to zero and map every memory page again for the next batch. With these settings glibc keeps
+up to 64 MiB.
 """
 
 import ctypes

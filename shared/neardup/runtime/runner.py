@@ -1,4 +1,4 @@
-"""The runner: feeds the stages of a worker from a log. All services and all logs use this one.
+"""The runner, which feeds the stages of a worker from a log. All services use it, with any log.
 
 It guarantees:
 
@@ -6,8 +6,8 @@ It guarantees:
 - state is checkpointed only after its outputs are acknowledged: a crash repeats outputs, it never loses one;
 - a stage resumes at the offset in its own state; only a stage without state resumes at the committed offset;
 - a record that a stage rejects goes to the dead-letter topic; any other error stops the worker and commits nothing;
-- back-pressure bounds memory: a busy partition is not polled, and none is polled while the records in flight exceed a
-  number of bytes.
+- back-pressure bounds memory: a busy partition is not polled, and no partition is polled while the records in flight
+  exceed a limit in bytes.
 
 The runner does not depend on what a stage does, and never retries a stage that raised.
 """
@@ -36,9 +36,9 @@ _POLL_BUSY_SECONDS: Final = 0.005
 _WATCH_SECONDS: Final = 2.0
 _CANCEL_SECONDS: Final = 1.0
 IN_FLIGHT_BYTES: Final = 128 * 2**20
-"""Total size of records in flight at which a worker stops polling. Their outputs come on top."""
+"""Total size of the records in flight at which a worker stops polling, without their outputs."""
 _FIRST_RECORD_BYTES: Final = 2**14
-"""Expected size of a record before the first poll."""
+"""Expected size of a record in bytes before the first poll."""
 _RECORD_BYTES_DECAY: Final = 0.9
 
 

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _GROUP_BYTES: Final = 1 << 16
-"""Work that a thread takes at once. A call with more forms a group of its own."""
+"""Maximum size of a group of calls in bytes. A larger call forms a group of its own."""
 _REPORT_SECONDS: Final = 0.002
-"""A thread returns the results so far after this time, though its group is not finished."""
+"""Time after which a thread returns its results so far, even if its group is not finished."""
 
 
 class _Call(NamedTuple):

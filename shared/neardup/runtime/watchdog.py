@@ -1,4 +1,4 @@
-"""Detects partitions that make no progress although they have lag, and a broker that does not answer."""
+"""Detection of partitions with lag that make no progress, and of a broker that does not answer."""
 
 import logging
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class Watchdog:
 class BrokerContact:
     """The age of the last answer from the broker, and the log lines about an outage.
 
-    An outage begins when the last answer is older than `SILENT_SECONDS`, and ends with the next answer. The clock is
+    An outage begins when the last answer is older than `SILENT_SECONDS`, and ends with the next answer. `clock` returns
     monotonic seconds.
     """
 
