@@ -1,1 +1,1 @@
-"""The services: Faust apps around the stages of neardup, and the command line. Wiring, no maths."""
+"""The services: Faust applications that run the stages of neardup, and the command line. No algorithms."""

@@ -1,4 +1,4 @@
-"""The command line: `neardup COMMAND`. The table of the commands; each is imported when it is used."""
+"""The command line: `neardup COMMAND`. Commands are listed here and imported when they are used."""
 
 from typing import Any, Final
 

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 
 class LazyCommand(NamedTuple):
-    """A command that is not imported yet: where it is, and its line in the help of the group."""
+    """A command that is not imported yet: its module, its attribute, and its summary in the help of the group."""
 
     module: str
     attribute: str
@@ -21,7 +21,7 @@ Sections = Mapping[str, Mapping[str, LazyCommand]]
 
 
 class LazyGroup(click.Group):
-    """A group whose help and completion need only `sections`, and no module of a command."""
+    """A group whose help and completion use `sections` and import no module of a command."""
 
     sections: Final[Sections]
 
@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         """Write one list of commands per section."""
         for heading, commands in self.sections.items():
             with formatter.section(heading):
-                # One width for all sections, so that the summaries line up.
+                # All sections use the same column width, so that the summaries line up.
                 width = max(map(len, self._lazy))
                 formatter.write_dl([(name.ljust(width), command.summary) for name, command in commands.items()])
 
@@ -58,5 +58,5 @@ class LazyGroup(click.Group):
             for name, command in self._lazy.items()
             if name.startswith(incomplete)
         ]
-        # The method of the group would import every command for its help.
+        # The method of click.Group would import every command for its help.
         return found + click.Command.shell_complete(self, ctx, incomplete)

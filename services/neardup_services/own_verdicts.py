@@ -16,7 +16,7 @@ from neardup_services.topic_reader import read_records
 from neardup_services.verdict_counts import VerdictCounts
 
 PRODUCER_HEADER: Final = "neardup-producer"
-"""Header of a page record that names the run of the producer. Services ignore it."""
+"""Header of a page record that identifies the run of the producer. Services ignore it."""
 
 _POLL_SECONDS: Final = 0.1
 
@@ -58,9 +58,9 @@ class OwnVerdicts:
             await asyncio.gather(*own._readers, return_exceptions=True)
 
     async def wait(self, sent: int, patience: float, progress: Callable[[int], None]) -> bool:
-        """Wait for a verdict or a dead letter on each of the `sent` pages; report their number to `progress`.
+        """Wait for a verdict or a dead letter on each of the `sent` pages; report the number so far to `progress`.
 
-        Returns False if none arrived for `patience` seconds. Raises LogError.
+        Returns False if none arrives for `patience` seconds. Raises LogError.
         """
         clock = asyncio.get_running_loop().time
         before, since = -1, clock()

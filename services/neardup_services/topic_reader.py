@@ -1,4 +1,4 @@
-"""Reads a topic without committing: from its oldest record or from now on, to its end or until a signal."""
+"""Reads a topic without committing offsets: from its oldest record or from now on, to its end or until a signal."""
 
 import asyncio
 import signal
@@ -28,11 +28,11 @@ async def read_records(
 ) -> AsyncGenerator[Record, None]:
     """Yield the records of a topic.
 
-    Ends with `stop`, or, unless it follows, with the last record that was there at the start. Sets `positioned` when
-    the start is fixed: with `new`, every record that is written after that is yielded.
+    Ends when `stop` is set or, without `follow`, after the last record that existed at the start. Sets `positioned`
+    when the start is fixed: with `new`, every record written after that moment is yielded.
     """
     start = _Start(new, positioned or asyncio.Event())
-    # A group of its own that commits nothing.
+    # Each reader has a group of its own, which never commits.
     consumer = await log.consumer(topic, f"{prefix}.look-{uuid.uuid4().hex[:8]}", start)
     try:
         while not stop.is_set() and (follow or not start.reached):
@@ -47,7 +47,7 @@ async def read_records(
 
 
 class _Start(Listener):
-    """Reads from the oldest record or from the next one, and keeps the end of each partition at the start."""
+    """Seeks to the oldest or to the next record, and remembers the end that each partition had at the start."""
 
     def __init__(self, new: bool, positioned: asyncio.Event) -> None:
         self.mine: list[Partition] = []
@@ -58,11 +58,11 @@ class _Start(Listener):
 
     @property
     def reached(self) -> bool:
-        """Whether all records that existed at the start have been read."""
+        """True if all records that existed at the start have been read."""
         return bool(self.ends) and all(self.positions[each] >= end for each, end in self.ends.items())
 
     async def assigned(self, consumer: Consumer, partitions: Collection[Partition]) -> None:
-        """Seek to the start, or, after the group had lost this member, to the next record to be read."""
+        """Seek to the start or, when this member rejoins the group, to the next unread record."""
         for partition, (first, end) in (await consumer.bounds(partitions)).items():
             self.ends.setdefault(partition, end)
             consumer.seek(partition, self.positions.setdefault(partition, end if self._new else first))

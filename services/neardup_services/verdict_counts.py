@@ -20,7 +20,7 @@ class VerdictCounts:
         self.last[verdict.document] = verdict.verdict
 
     def summary(self, documents: Collection[str] | None = None) -> str:
-        """Return one line of counts and the rate, of `documents` or of all."""
+        """Return one line with the counts and the rate of verdicts, for `documents` or for all documents."""
         chosen = self.last.keys() if documents is None else self.last.keys() & set(documents)
         kinds = Counter(self.last[document] for document in chosen)
         listed = ", ".join(f"{kinds[kind]:,} {kind}" for kind in Kind)

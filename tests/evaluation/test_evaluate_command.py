@@ -74,4 +74,4 @@ def test_only_one_view_can_be_selected(tmp_path: Path) -> None:
     given = str(write(tmp_path / "pairs.jsonl", lines(1, 1)))
     done = CliRunner().invoke(main, ["evaluate", given, "--psm", "--table"])
     assert done.exit_code == 2
-    assert "expected one of" in done.output
+    assert "expected at most one of" in done.output

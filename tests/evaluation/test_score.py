@@ -164,7 +164,7 @@ def test_the_command_prints_a_table(files: tuple[Path, Path]) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in done.output.splitlines()}
     assert rows["all"] == ["5", "2", "2", "0", "0", "0", "1.0000", "1.0000"]
     assert rows["original"] == ["3", "0", "0", "0", "0", "0", "-", "-"]
-    assert "2 pages not scored" in done.output
+    assert "2 pages were not scored" in done.output
 
 
 def test_the_command_prints_json(files: tuple[Path, Path]) -> None:

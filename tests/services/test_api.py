@@ -132,7 +132,7 @@ async def test_changes_of_a_url_and_of_all(known: Queries) -> None:
 @pytest.mark.parametrize("path", ["/lookup", "/moved", "/changes"])
 async def test_an_unknown_url_is_not_found(known: Queries, path: str) -> None:
     status, body = await ask(make_api(known), "GET", f"{path}?url=http://nowhere.example/%FF%00")
-    assert (status, body) == (404, {"error": "no document has this url"})
+    assert (status, body) == (404, {"error": "no document has this URL: expected a URL exactly as it was crawled"})
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_run_resumes_after_ctrl_c(crawl: Path, whole: list[str], tmp_path: Pat
     process.send_signal(signal.SIGINT)
     process.stdin.close()
     assert process.wait(60) == 130
-    assert b"run it again to go on" in process.stderr.read()
+    assert b"run the command again to resume" in process.stderr.read()
     process.stderr.close()
     taken = len(last(tmp_path / "out.jsonl"))
     lines = (crawl / "pages.jsonl").read_bytes().splitlines(keepends=True)
@@ -226,7 +226,7 @@ def test_an_incomplete_last_line_is_not_extended(crawl: Path, tmp_path: Path) ->
     out.write_text('{"url": "https://a.exa')
     refused = neardup("dedup", crawl / "tuesday.jsonl", "--out", out, "--append")
     assert refused.returncode == 1
-    assert "got a last line without an end" in refused.stderr
+    assert "got an incomplete last line" in refused.stderr
     assert out.read_text() == '{"url": "https://a.exa'
 
 

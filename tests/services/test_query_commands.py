@@ -82,7 +82,7 @@ def test_a_hostile_url_is_printed_without_terminal_control_sequences(state: Path
 def test_an_unknown_url_is_a_clear_error(state: Path, command: str) -> None:
     done = ask(command, "http://nowhere.example/", "--state", state)
     assert done.exit_code == 1
-    assert "no document has the url 'http://nowhere.example/'" in done.output
+    assert "no document has the URL 'http://nowhere.example/'" in done.output
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ["similar", "-"]], ids=" ".join)

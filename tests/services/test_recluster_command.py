@@ -98,7 +98,7 @@ def test_spark_without_pyspark_is_an_error_that_names_the_package(state: Path, t
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
-    assert "pip install 'neardup[spark]' (none here)" in done.stderr
+    assert "got: none here; install it with pip install 'neardup[spark]'" in done.stderr
 
 
 def test_a_pass_resumes_after_ctrl_c(state: Path) -> None:

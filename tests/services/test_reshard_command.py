@@ -34,7 +34,7 @@ def test_a_dry_run_prints_the_changes_and_makes_none(state: Path) -> None:
     done = reshard("--state", state, "--dry-run")
     assert done.exit_code == 0, done.output
     assert "6 shard partitions and 1 owners become 12 and 1" in done.output
-    assert "would have to be set from then on:\n  NEARDUP_SLICE_BITS=1  (was 0)\n" in done.output
+    assert "settings to change after resharding:\n  NEARDUP_SLICE_BITS=1  (was 0)\n" in done.output
     assert files(state) == before
 
 

@@ -75,7 +75,7 @@ def test_a_state_directory_can_be_read_while_it_is_in_use(tmp_path: Path) -> Non
         known.add(Page("http://a/", text=" ".join(text_of(1))))
         found = json.loads(status("--state", tmp_path, "--json").output)
         assert found["clean"] is False
-        assert "cut off" in status("--state", tmp_path).output
+        assert "interrupted: the next run resumes" in status("--state", tmp_path).output
 
 
 def test_the_last_offline_pass_is_shown(state: Path) -> None:

@@ -1,1 +1,1 @@
-"""One module a service, for those who start workers with the `faust` command."""
+"""One Faust application per service, for starting workers with the `faust` command."""

@@ -24,7 +24,7 @@ _Answer = TypeVar("_Answer")
 _PLAIN_TEXT: Final = (".txt", ".text", ".md")
 
 state_option: Callable[[Any], Any] = click.option(
-    "--state", type=click.Path(path_type=Path), help="State directory. Default: NEARDUP_STATE."
+    "--state", type=click.Path(path_type=Path), help="State directory to read. Default: NEARDUP_STATE."
 )
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 preset_option: Callable[[Any], Any] = click.option(
@@ -47,9 +47,9 @@ def open_queries(state: Path | None) -> "Queries":
 
 
 def require_known(answer: _Answer | None, url: str) -> _Answer:
-    """Return an answer about a URL. Exits with an error if there is none."""
+    """Return an answer about a URL, or exit with an error if it is None."""
     if answer is None:
-        raise click.ClickException(f"no document has the url {url!r}: expected a url exactly as it was crawled")
+        raise click.ClickException(f"no document has the URL {url!r}: expected a URL exactly as it was crawled")
     return answer
 
 
@@ -80,7 +80,7 @@ def echo_table(title: str, heads: tuple[str, ...], rows: list[tuple[object, ...]
 
 
 def make_table(*heads: str, left: int = 1, title: str | None = None) -> Table:
-    """Return a table without rows and lines, whose columns after the first `left` are numbers."""
+    """Return an empty table without borders, whose columns after the first `left` are numbers."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for number, head in enumerate(heads):
         table.add_column(head, justify="left" if number < left else "right")

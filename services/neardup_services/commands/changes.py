@@ -22,7 +22,7 @@ from neardup_services.commands._shared import (
 def changes(url: str | None, state: Path | None, as_json: bool) -> None:
     """Show how pages change from one crawl to the next.
 
-    With URL: the changes of its page. Without URL: a summary of all pages that were crawled several times.
+    With URL, lists the changes of its page. Without URL, prints a summary of all pages that were crawled several times.
 
     Exit code 1: the URL is unknown.
 
@@ -45,15 +45,15 @@ def changes(url: str | None, state: Path | None, as_json: bool) -> None:
 
 
 def _print(summary: ChangeSummary) -> None:
-    click.echo(f"{summary.urls:,} urls with several documents, {summary.pairs:,} times one after another:")
+    click.echo(f"{summary.urls:,} urls with several documents, {summary.pairs:,} pairs of successive documents:")
     echo_table(
         "",
-        ("change", "times", "share"),
+        ("change", "pairs", "share"),
         [(name, count, count / max(summary.pairs, 1)) for name, count in summary.by_change.items()],
     )
     echo_table(
         "",
-        ("resemblance", "times"),
+        ("resemblance", "pairs"),
         [(f"{n / TENTHS:.1f} to {(n + 1) / TENTHS:.1f}", count) for n, count in enumerate(summary.by_resemblance)],
     )
     if summary.hosts:

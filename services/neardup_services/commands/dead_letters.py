@@ -27,8 +27,10 @@ def dead_letters() -> None:
     """Show records that could not be used, or send them again."""
 
 
-_reason = click.option("--reason", help="Select letters with this reason, such as invalid-page.")
-_topic = click.option("--topic", help="Select letters from this topic; its last part is enough, such as pages.")
+_reason = click.option("--reason", help="Select only dead letters with this reason, such as invalid-page.")
+_topic = click.option(
+    "--topic", help="Select only dead letters from this topic. The last part of its name is enough, such as pages."
+)
 
 
 @dead_letters.command()
@@ -56,9 +58,9 @@ def show(reason: str | None, topic: str | None, follow: bool, as_json: bool, as_
 def replay(reason: str | None, topic: str | None, dry_run: bool) -> None:
     """Send dead letters again to the topics that they came from.
 
-    Only the letters that exist now are sent. A page gets a new place in the order of pages; a message between services
-    goes to its original partition. A record that still cannot be used becomes a dead letter again. The old letters
-    stay, since records cannot be removed from a topic.
+    Only letters that exist when the command starts are sent. A page gets a new place in the order of pages; a message
+    between services goes to its original partition. A record that still cannot be used becomes a dead letter again.
+    The old letters stay, because records cannot be removed from a topic.
 
     \b
     Example:

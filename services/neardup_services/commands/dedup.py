@@ -38,17 +38,19 @@ EXIT_INTERRUPTED: Final = 130
 @click.command()
 @click.argument("inputs", nargs=-1, required=True)
 @click.option(
-    "--state", type=click.Path(path_type=Path), help="Directory for state. Without it nothing is kept between runs."
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Directory for the state. Without it, nothing is kept between runs.",
 )
 @click.option(
-    "--out", default="-", show_default=True, help="File for the verdicts, as JSON lines; - is standard output."
+    "--out", default="-", show_default=True, help="File for the verdicts, as JSON lines. - is standard output."
 )
 @click.option("--dead-letters", "letters", help="File for items that could not be used, as JSON lines.")
-@click.option("--append", is_flag=True, help="Add to output files that another run wrote.")
+@click.option("--append", is_flag=True, help="Append to output files that another run wrote.")
 @click.option("--overwrite", is_flag=True, help="Replace output files that another run wrote.")
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
 @preset_option
-@click.option("--again", is_flag=True, help="Process inputs again that an earlier run has processed.")
+@click.option("--again", is_flag=True, help="Process all inputs, including those that an earlier run has processed.")
 @click.option(
     "--save-seconds", default=60.0, show_default=True, help="Maximum time between saves of the state, in seconds."
 )
@@ -97,7 +99,7 @@ def dedup(
         except OSError as error:
             raise click.ClickException(f"{error.filename}: cannot write: {error.strerror}") from error
         for path in outputs.abandoned:
-            click.echo(f"the interrupted run wrote to {path}; the rest of its verdicts goes to {out}", err=True)
+            click.echo(f"the interrupted run wrote to {path}; its remaining verdicts go to {out}", err=True)
         progress = stack.enter_context(_progress())
         run = DedupRun(
             sources, directory, settings, outputs, verdicts, rejects, progress, save_seconds=save_seconds, again=again
@@ -111,14 +113,16 @@ def dedup(
         click.echo("\n".join(summary.lines()), err=out == "-")
         click.echo(f"{seconds:.1f} s, {summary.pages / max(seconds, 1e-9):,.0f} pages/s", err=out == "-")
     if interrupted:
-        click.echo("interrupted" + (f"; run it again to go on, the state is in {state}" if state else ""), err=True)
+        click.echo(
+            "interrupted" + (f"; run the command again to resume, the state is in {state}" if state else ""), err=True
+        )
         sys.exit(EXIT_INTERRUPTED)
     if summary.rejected:
         sys.exit(EXIT_REJECTED)
 
 
 class DedupRun:
-    """One run over some sources."""
+    """A run of `neardup dedup` over its sources."""
 
     def __init__(
         self,
@@ -147,7 +151,7 @@ class DedupRun:
         self._stream = Embedded(state, settings, on_verdict=self._told, on_dead_letter=self._rejected)
 
     async def run(self) -> bool:
-        """Whether it was interrupted."""
+        """Process all sources; return whether a signal interrupted the run."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -173,13 +177,13 @@ class DedupRun:
                         await self._stream.save(self._taken)
                         saved = time.monotonic()
             await self._note_outputs()
-            # What comes next on standard input is something else; only after a crash should it be the same again.
+            # The next run reads new content from standard input, so its position is kept only for a crash.
             await self._stream.finish({key: number for key, number in self._taken.items() if key != STANDARD_INPUT})
             self._outputs.note(complete=not self._stop.is_set())
         return self._stop.is_set()
 
     def _in_order(self) -> list[Source]:
-        """First the sources that a save, cut off in the middle, may know more of than it says."""
+        """Return the sources in order: first those whose progress is uncertain because a save was interrupted."""
         before = self._stream.progress
         self._taken = {} if self._again and before.saving is None else dict(before.notes or {})
         unsure = [name for name, number in (before.saving or {}).items() if self._taken.get(name, -1) < number]
@@ -187,8 +191,8 @@ class DedupRun:
         missing = [name for name in unsure if name not in given]
         if missing:
             raise InputError(
-                f"the last run was cut off while it saved: expected {', '.join(missing)} among the inputs again, to "
-                "make sure that nothing is lost"
+                f"the last run was interrupted while it saved: expected {', '.join(missing)} among the inputs, got "
+                "other inputs; add them to make sure that no page is lost"
             )
         return [given[name] for name in unsure] + [source for name, source in given.items() if name not in unsure]
 
@@ -205,7 +209,7 @@ class DedupRun:
         self._taken[_key(source)] = chunk[-1].number
 
     async def _note_outputs(self) -> None:
-        """Write every verdict that a save covers to disk before it."""
+        """Make all verdicts of the processed pages durable, before the state is saved."""
         await self._stream.drain()
         self._outputs.note()
 
@@ -222,7 +226,7 @@ class DedupRun:
     def _reject(self, fields: dict[str, Any]) -> None:
         self.tally.rejected += 1
         if self._rejects is not None:
-            # A file name may have bytes that are not UTF-8.
+            # A file name may contain bytes that are not UTF-8.
             self._rejects.write(json.dumps(fields, ensure_ascii=False).encode(errors="backslashreplace"))
 
     def _show(self, task: Any, sources: list[Source]) -> None:
@@ -233,7 +237,7 @@ class DedupRun:
 
 
 def _key(source: Source) -> str:
-    """A source's name in the state: where the file is, however the command line says it."""
+    """Return the name of a source in the state: its absolute path, however the command line spells it."""
     return source.name if source.name == STANDARD_INPUT else str(Path(source.name).resolve())
 
 

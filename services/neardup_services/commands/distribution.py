@@ -18,21 +18,23 @@ from neardup.signatures.signature import SignatureOptions, Signatures
 from neardup_services.commands._shared import make_progress, make_table, output_console
 
 _LEAST_SHOWN: Final = 0.005
-"""Smallest share of the neighbours that is shown in the table."""
+"""Minimum share of the neighbours for a row of the table."""
 
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True)
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
-@click.option("--spikes", default=10, show_default=True, type=click.IntRange(0), help="Number of spikes to list.")
+@click.option(
+    "--spikes", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of spikes to list."
+)
 @click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts in SVG.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all counts.")
 def distribution(inputs: tuple[str, ...], url_prefix: str, spikes: int, plot: Path | None, as_json: bool) -> None:
     """Show how the fingerprints of pages are distributed.
 
     INPUTS are of the same kinds as for `neardup dedup`, or fingerprint files. Neighbours in sorted order and buckets
-    show where fingerprints crowd; spikes are fingerprints of many pages. Only pages give the distribution of simhash
-    weights and the names of spikes, fingerprint files do not.
+    show where fingerprints cluster; spikes are fingerprints of many pages. The distribution of simhash weights and the
+    names of spikes need pages: fingerprint files do not contain them.
 
     \b
     Example:
@@ -82,7 +84,7 @@ def _print(found: Distribution, unusable: int) -> None:
         console.print(
             f"{1 << BUCKET_BITS} buckets: {mean:,.1f} pages on average, {found.buckets.min():,} to "
             f"{found.buckets.max():,}; the "
-            f"standard deviation is {found.buckets.std():.1f}, of random fingerprints it would be {np.sqrt(mean):.1f}"
+            f"standard deviation is {found.buckets.std():.1f}, for random fingerprints it would be {np.sqrt(mean):.1f}"
         )
     console.print(_leading(found))
     if found.spikes:

@@ -22,7 +22,7 @@ from neardup.settings import Settings
 from neardup_services.commands._shared import make_table, output_console, preset_option
 
 MOST_K: Final = 7
-"""Largest k of --psm: a kernel counts at most this many differing bits."""
+"""Largest k of --psm. The kernels count at most this many differing bits."""
 _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
 
 
@@ -31,10 +31,17 @@ _HEADS: Final = ("", "threshold", "pairs", "precision", "recall", "F1")
     "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
 )
 @preset_option
-@click.option("--seed", default=0, show_default=True, help="Seed of folds and resamples.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed for the folds of cross-validation and for the bootstrap."
+)
 @click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Directory for charts in SVG.")
 @click.option("--curves", is_flag=True, help="Also print every method at every threshold.")
-@click.option("--table", "as_table", is_flag=True, help="Print only F1 of every method, on all pairs and on each file.")
+@click.option(
+    "--table",
+    "as_table",
+    is_flag=True,
+    help="Print only the F1 of every method, on all pairs and on the pairs of each file.",
+)
 @click.option(
     "--presets",
     is_flag=True,
@@ -63,16 +70,16 @@ def evaluate(
 ) -> None:
     """Measure precision and recall on labelled pairs.
 
-    PAIRS are files of JSON lines with label, a and b, each of them text or html; they may be compressed (.gz).
-    Intervals are of 95%, by bootstrap. The threshold of a single method is chosen by cross-validation: it is chosen on
-    one part of the pairs and measured on the other.
+    PAIRS are files of JSON lines with label, a and b, where a and b are pages as text or HTML; they may be compressed
+    (.gz). Intervals have a confidence of 95%, by bootstrap. The threshold of a single method is found by
+    cross-validation: it is chosen on one part of the pairs and measured on the other.
 
     \b
     Example:
       neardup evaluate pairs.jsonl --plot charts
     """
     if as_table + presets + psm > 1:
-        raise click.UsageError("expected one of --table, --presets and --psm")
+        raise click.UsageError("expected at most one of --table, --presets and --psm, got several")
     console = output_console()
     known, settings = read_pairs(pairs), Settings.load(preset=preset)
     if presets:

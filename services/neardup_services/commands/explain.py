@@ -38,15 +38,16 @@ def explain(
 ) -> None:
     """Explain why two pages are, or are not, near-duplicates.
 
-    Compares the pages in the files A and B (- for standard input) as if A had been crawled first: the verdict on B,
-    its reasons, the changes of settings that would reverse it, all measures of similarity, and the words that differ.
+    Compares the pages in the files A and B (- for standard input) as if A had been crawled first. Prints the verdict on
+    B and its reasons, the changes of settings that would reverse it, all measures of similarity, and the words that
+    differ.
 
     \b
     Example:
       neardup explain a.html b.html
     """
     if a == b == "-":
-        raise click.UsageError("expected at most one page on standard input")
+        raise click.UsageError("expected at most one page on standard input, got two: name a file for A or B")
     settings = Settings.load()
     signatures = Signatures(SignatureOptions.of(replace(settings, main_content=main_content or settings.main_content)))
     set_ = Thresholds.of(settings)

@@ -1,4 +1,4 @@
-"""`neardup forget` and `neardup expire`: orders to all owners of a running deployment."""
+"""`neardup forget` and `neardup expire`: send orders to all owners of a running deployment."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -24,12 +24,15 @@ def forget(urls: tuple[str, ...]) -> None:
       neardup forget https://a.example/page
     """
     asyncio.run(_send(Settings.load(), [Forget(url) for url in urls]))
-    click.echo(f"{len(urls)} urls: the orders to forget them are sent")
+    click.echo(f"sent the orders to forget {len(urls)} URLs")
 
 
 @click.command()
 @click.option(
-    "--before", required=True, type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Time of arrival, in UTC."
+    "--before",
+    required=True,
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Time of arrival in UTC. Pages that arrived earlier are forgotten.",
 )
 def expire(before: datetime) -> None:
     """Forget every page that arrived before a given time.
@@ -43,12 +46,12 @@ def expire(before: datetime) -> None:
     """
     moment = int(before.replace(tzinfo=UTC).timestamp() * 1000)
     asyncio.run(_send(Settings.load(), [Expire(moment)]))
-    click.echo(f"the order to forget pages that arrived before {before.isoformat()} UTC is sent")
+    click.echo(f"sent the order to forget pages that arrived before {before.isoformat()} UTC")
 
 
 async def _send(settings: Settings, given: list[Forget | Expire]) -> None:
     inbox = Topics.under(settings.prefix, settings.generation).inbox
     async with KafkaLog(settings) as log:
-        # Every owner must get the order, even if NEARDUP_OWNERS is not set here as it is for the workers.
+        # Every owner must receive the order, even if NEARDUP_OWNERS differs between this process and the workers.
         owners = await log.partitions(inbox)
         await log.send([output for order in given for output in orders(order, inbox, owners)])

@@ -26,8 +26,8 @@ from neardup_services.commands._shared import (
 def lookup(url: str, state: Path | None, limit: int, as_json: bool) -> None:
     """Show the documents and the clusters of a URL.
 
-    The newest document comes first. Pages that contain a document or are contained in it are listed, too. Answers come
-    from the last offline pass (`neardup recluster`).
+    The newest document comes first. Pages that contain a document or are contained in it are listed, too. The results
+    are those of the last offline pass (`neardup recluster`).
 
     Exit code 1: the URL is unknown.
 

@@ -16,7 +16,7 @@ from neardup_services.commands._shared import echo_json, json_option, open_queri
 def moved(url: str, state: Path | None, as_json: bool) -> None:
     """Find the URL where a page was last fetched.
 
-    Prints the other URL under which the page of URL was fetched last, and the relation of the two documents.
+    Prints the other URL at which the page of URL was last fetched, and the relation between the two documents.
 
     Exit code 1: the URL is unknown.
 

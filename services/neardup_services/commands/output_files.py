@@ -1,12 +1,12 @@
-"""Output files of `neardup dedup`: created, continued where the same run was interrupted, or changed on request only.
+"""Output files of `neardup dedup`: new ones are created, those of an interrupted run continued, others refused.
 
 The state directory records which files a run writes and how long they were at its last save:
 
     <state>/outputs.json       path, inode and length of each file, and whether the run was completed
 
-Lengths are recorded after the files are durable and before the state is saved. A run that resumes cuts its files back
-to them, torn last lines included, and processes the pages since the last save again: no verdict is lost. One is
-repeated only if the run was killed while it saved.
+Lengths are recorded after the files are durable and before the state is saved. A run that resumes truncates its files
+to these lengths, which also removes incomplete last lines, and processes the pages since the last save again. No
+verdict is lost, and a verdict is repeated only if the run was killed while it saved.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from neardup.util.atomic_file import write_text
 RECORD: Final = "outputs.json"
 STANDARD_OUTPUT: Final = "-"
 _VERSION: Final = 1
-_OPTIONS: Final = "name another file, or add to it with --append, or replace it with --overwrite"
+_OPTIONS: Final = "name another file, append with --append, or replace it with --overwrite"
 
 
 class Existing(StrEnum):
-    """Treatment of a file that has content already and was not written by the run that is resumed."""
+    """Treatment of a file that has content and was not written by the run that is resumed."""
 
     REFUSE = "refuse"
     APPEND = "append"
@@ -39,14 +39,14 @@ class Existing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A file in the record. The inode tells it from a file that took its place."""
+    """A file in the record. A different inode means that another file took its place."""
 
     inode: int
     length: int
 
 
 class OutputFile:
-    """A file for JSON lines. `start` cuts it to the length that is kept; standard output and pipes have no length."""
+    """A file for JSON lines. `start` truncates a regular file to the length to keep; other files are only written."""
 
     def __init__(self, path: Path | None, file: IO[bytes], keep: int) -> None:
         self.path = path
@@ -55,14 +55,14 @@ class OutputFile:
         self._started = False
 
     def start(self) -> None:
-        """Drop what is not kept."""
+        """Truncate the file to the length to keep. Must be called before `write`."""
         self._started = True
         if self.path is not None:
             self._file.truncate(self._keep)
 
     def write(self, line: bytes) -> None:
-        """Add a line, without its end."""
-        assert self._started, "the cut would remove what is written before it"
+        """Write a line, given without its line end."""
+        assert self._started, "expected a call of start before write"
         self._file.write(line + b"\n")
 
     def sync(self) -> None:
@@ -118,13 +118,13 @@ class OutputFiles:
         return opened
 
     def start(self) -> None:
-        """Cut the files to what is kept, and record that a run writes them."""
+        """Truncate the files to the lengths to keep, and record that a run writes to them."""
         for each in self._files:
             each.start()
         self.note()
 
     def note(self, *, complete: bool = False) -> None:
-        """Make the files durable and record their lengths. To be called before each save of the state."""
+        """Make the files durable and record their lengths. Must be called before each save of the state."""
         files: dict[str, Any] = {}
         for each in self._files:
             each.sync()
@@ -149,8 +149,8 @@ class OutputFiles:
             raise InputError(f"{path}: expected no file or an empty one, got {size:,} bytes of another run: {_OPTIONS}")
         if not _ends_with_a_line(path):
             raise InputError(
-                f"{path}: expected complete lines to add to, got a last line without an end: the run that wrote it was "
-                "cut off; remove that line, or use another file"
+                f"{path}: expected a file of complete lines to append to, got an incomplete last line: the run that "
+                "wrote it was interrupted; remove that line, or use another file"
             )
         return size
 
@@ -170,7 +170,9 @@ def _read(record: Path) -> dict[str, _Written]:
         version, complete = body["version"], body["complete"]
         files = {path: _Written(int(each["inode"]), int(each["length"])) for path, each in body["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptState(f"{record}: expected a record of output files, remove it if damaged: {error!r}") from error
+        raise CorruptState(
+            f"{record}: expected a record of output files, cannot read it: {error!r}; delete it if it is damaged"
+        ) from error
     if version != _VERSION:
         raise WrongState(f"{record}: expected version {_VERSION}, got {version!r}: use the release that wrote it")
     return {} if complete else files

@@ -35,18 +35,28 @@ class Size(click.ParamType):
 
 @click.command()
 @click.option(
-    "--pages", required=True, type=click.FloatRange(1e3, 1e15), help="Number of pages to remember, such as 8e9."
+    "--pages", required=True, type=click.FloatRange(1e3, 1e15), help="Number of pages in the tables, such as 8e9."
 )
 @click.option(
     "--k",
     default=3,
     show_default=True,
     type=click.IntRange(1, MAX_K),
-    help="Maximum number of differing bits of near-duplicates.",
+    help="Maximum number of bits in which the fingerprints of near-duplicates differ.",
 )
-@click.option("--memory-per-shard", default="32GiB", show_default=True, type=Size(), help="Maximum size of a slice.")
 @click.option(
-    "--memory-per-machine", default="256GiB", show_default=True, type=Size(), help="Memory for tables per machine."
+    "--memory-per-shard",
+    default="32GiB",
+    show_default=True,
+    type=Size(),
+    help="Maximum size of a slice in memory, with a unit.",
+)
+@click.option(
+    "--memory-per-machine",
+    default="256GiB",
+    show_default=True,
+    type=Size(),
+    help="Memory for tables per machine, with a unit.",
 )
 @click.option(
     "--most-tables",
@@ -59,8 +69,8 @@ class Size(click.ParamType):
 def plan(pages: float, k: int, memory_per_shard: int, memory_per_machine: int, most_tables: int, as_json: bool) -> None:
     """Compare the costs of designs of the fingerprint tables.
 
-    The costs are memory, shards, machines, messages and time per page. Times are computed from operations that are
-    measured on this machine, bytes per page from sorted runs that are built for the comparison.
+    The costs are memory, shards, machines, messages and time per page. Times are computed from operations that the
+    command measures on this machine, bytes per page from sorted runs that it builds.
 
     \b
     Example:

@@ -29,13 +29,13 @@ _STALL_SECONDS: Final = 120.0
 @click.argument("inputs", nargs=-1, required=True)
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Maximum number of pages per second.")
-@click.option("--wait", is_flag=True, help="Wait for the verdicts on these pages, then print their counts.")
+@click.option("--wait", is_flag=True, help="Wait for the verdicts on the sent pages, then print their counts.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=_STALL_SECONDS,
     show_default=True,
-    help="Seconds without a new verdict after which `--wait` fails.",
+    help="Time in seconds without a new verdict after which `--wait` fails.",
 )
 def produce(inputs: tuple[str, ...], url_prefix: str, rate: float | None, wait: bool, timeout: float) -> None:
     """Send the pages in files to the pages topic.

@@ -27,7 +27,7 @@ EXIT_INTERRUPTED: Final = 130
 @click.option(
     "--corpus",
     "address",
-    help="Folder or fsspec address of the corpus. Default: NEARDUP_CORPUS, or `corpus` in the state directory.",
+    help="Directory or fsspec URL of the corpus. Default: NEARDUP_CORPUS, or `corpus` in the state directory.",
 )
 @click.option(
     "--out",
@@ -39,17 +39,26 @@ EXIT_INTERRUPTED: Final = 130
     type=click.Choice(["local", "spark"]),
     default="local",
     show_default=True,
-    help="Engine that runs the pass.",
+    help="Engine that runs the pass: this machine or a Spark cluster.",
 )
-@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+@click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    help="Address of the Spark master. Used only with `--engine spark`.",
+)
 @click.option(
     "--sources",
     "names",
     help=f"Sources of pairs, joined by +: {', '.join(PAIR_SOURCES)}. Default: NEARDUP_PAIR_SOURCES.",
 )
-@click.option("--full", is_flag=True, help="Discard the results of earlier passes. Needed after a change of settings.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Discard the results of earlier passes and process all documents. Needed after a change of settings.",
+)
 @click.option("--json", "as_object", is_flag=True, help="Print the summary as one JSON object.")
-@click.option("--report", "page", type=click.Path(path_type=Path), help="File for the summary as HTML.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="File for the summary, as HTML.")
 def recluster(
     state: Path | None,
     address: str | None,
@@ -65,9 +74,9 @@ def recluster(
 
     The offline pass groups the documents of the corpus into clusters. It compares only documents that are new since the
     last pass, and resumes if it was interrupted. The results are Parquet files (clusters, contained, edges,
-    overturned), and the index that `neardup lookup`, `similar`, `moved` and `changes` read.
+    overturned) and the index for `neardup lookup`, `similar`, `moved` and `changes`.
 
-    Exit code 0: done; 1: failed, with an error; 130: interrupted, the next run resumes.
+    Exit code 0: done; 1: the pass failed; 130: interrupted, the next run resumes.
 
     \b
     Example:
@@ -81,7 +90,7 @@ def recluster(
     address = address or corpus_address(settings)
     out = out or settings.state / RESULTS
     if not Corpus(address).files():
-        raise click.ClickException(f"{address}: expected the files of a corpus, found none")
+        raise click.ClickException(f"{address}: expected the files of a corpus, found none; check --state or --corpus")
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if full:
@@ -106,7 +115,7 @@ def _on_spark(address: str, out: Path, options: Options, master: str) -> Report:
         from neardup.offline.spark.engine import recluster_spark
     except ImportError as error:
         raise click.ClickException(
-            f"expected pyspark for this engine: pip install 'neardup[spark]' ({error})"
+            f"expected pyspark for --engine spark, got: {error}; install it with pip install 'neardup[spark]'"
         ) from error
     return recluster_spark(address, out, options, master)
 
@@ -132,7 +141,7 @@ class _Bars:
         self._progress.stop()
 
     def update(self, phase: str, done: int, of: int) -> None:
-        """Show the progress of a phase; see `recluster`."""
+        """Show the progress of a phase: `done` steps of `of`."""
         if phase not in self._tasks:
             self._tasks[phase] = self._progress.add_task(phase)
         self._progress.update(self._tasks[phase], completed=done, total=of)

@@ -29,7 +29,8 @@ from neardup_services.commands._shared import make_progress, make_table, output_
 @preset_option
 @click.option(
     "--pages", "inputs", multiple=True,
-    help="Inputs of the runs that made the state, in the same order. Needed for settings that change signatures.",
+    help="Input of the runs that created the state. Can be repeated, in the order of the runs. Needed for settings "
+    "that change signatures.",
 )  # fmt: skip
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Prefix of the urls of pages in folders.")
 @click.option(
@@ -37,10 +38,12 @@ from neardup_services.commands._shared import make_progress, make_table, output_
     default=5,
     show_default=True,
     type=click.IntRange(0),
-    help="Number of pages to show per kind of change.",
+    help="Maximum number of pages to show per kind of change.",
 )
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="File for all differences, as pairs to be labelled."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for all differences, as pairs to label, in JSON lines.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(
@@ -55,10 +58,10 @@ def replay(
 ) -> None:
     """Compare past verdicts with those of other settings.
 
-    The documents of the STATE directory go through the stages again, in the order of all pages, from the sketches that
-    the corpus keeps. Thresholds, k, tables and bands can be replayed this way; settings that change signatures need the
-    pages themselves (--pages). STATE does not change. With --out every difference becomes a pair for
-    `neardup evaluate`, whose label is still open.
+    The stages process the documents of the STATE directory again, in the order of all pages, from the sketches in the
+    corpus. This is enough to compare thresholds, k, tables and bands; settings that change signatures need the pages
+    themselves (--pages). STATE does not change. With --out every difference becomes a pair without a label, which you
+    add for `neardup evaluate`.
 
     \b
     Example:
@@ -67,12 +70,14 @@ def replay(
     settings = Settings.load(preset=preset, other=other)
     corpus = Corpus(str(state / "corpus"))
     if not corpus.files():
-        raise WrongState(f"{state}: expected a state directory with a corpus, got none")
+        raise WrongState(
+            f"{state}: expected a state directory with a corpus, found no corpus; `neardup dedup --state` writes one"
+        )
 
     def pages() -> Iterator[Page]:
         for name in inputs:
             for item in open_input(name, url_prefix=url_prefix).items():
-                if item.page is not None:  # items that are no page have no number
+                if item.page is not None:  # items that are not pages have no number
                     yield item.page
 
     with tempfile.TemporaryDirectory(prefix="neardup-replay-") as place, make_progress() as progress:
@@ -115,7 +120,7 @@ def _print(found: Differences, pages: Sequence[PageRef], examples: int) -> None:
         console.print(f"{name}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
     moved = sum(found.still_duplicates.values())
     if moved:
-        console.print(f"{moved:,} stay duplicates, of another page or with another relation")
+        console.print(f"{moved:,} remain duplicates, but of another page or with another relation")
     for (was, now), some in found.found.items():
         table = make_table("resemblance", "contained", "bits", left=0, title=f"{was} → {now}: {len(some):,}")
         table.add_column("page")

@@ -21,13 +21,13 @@ from neardup.settings import Settings
 )
 @click.option("--slice-bits", type=click.IntRange(0, 16), help="New value of NEARDUP_SLICE_BITS.")
 @click.option("--band-slice-bits", type=click.IntRange(0, 16), help="New value of NEARDUP_BAND_SLICE_BITS.")
-@click.option("--owners", type=click.IntRange(1, 10_000), help="New value of NEARDUP_OWNERS; not with --state.")
+@click.option("--owners", type=click.IntRange(1, 10_000), help="New value of NEARDUP_OWNERS. Not allowed with --state.")
 @click.option(
     "--scratch",
     type=click.Path(path_type=Path),
-    help="Directory with room for the whole state. Default: a temporary directory.",
+    help="Directory for temporary files, with enough space for the whole state. Default: the system's.",
 )
-@click.option("--dry-run", is_flag=True, help="Check, and print the changes without making them.")
+@click.option("--dry-run", is_flag=True, help="Check the deployment and print the changes without making them.")
 def reshard(
     state: Path | None,
     slice_bits: int | None,
@@ -38,11 +38,11 @@ def reshard(
 ) -> None:
     """Change the number of slices or of owners.
 
-    Without options every table gets twice as many slices. The pages that follow get the same verdicts as before.
+    Without options the number of slices of every table doubles. Resharding does not affect the verdicts on later pages.
 
-    The current settings must be those of the deployment; at the end the command prints the settings to change. Stop
-    featurizers, shards and aggregators first, with no lag except that of the featurizers: pages may wait. The state is
-    read from the log and written to new topics; verdicts are not emitted again. After a crash, run the command again.
+    The current settings must be those of the deployment; at the end the command prints the settings to change. Stop the
+    featurizers first, then the shards and aggregators once these have no lag; pages may wait. The state is read from
+    the log and written to new topics; verdicts are not emitted again. After a crash, run the command again.
 
     \b
     Example:
@@ -51,7 +51,9 @@ def reshard(
     settings = Settings.load()
     if state is not None:
         if owners is not None:
-            raise click.UsageError("a state directory has one owner: --owners is for a deployment on Kafka")
+            raise click.UsageError(
+                "expected --owners only for a deployment on Kafka, got --state: a state directory has one owner"
+            )
         resharding = plan_resharding(state, settings, slice_bits=slice_bits, band_slice_bits=band_slice_bits)
         click.echo(_about(resharding))
         if not dry_run:
@@ -63,9 +65,9 @@ def reshard(
             scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="neardup-reshard-", dir=scratch) as directory:
             asyncio.run(_on_cluster(resharding, Path(directory), dry_run))
-    click.echo("would have to be set from then on:" if dry_run else "done; from now on set:")
+    click.echo("settings to change after resharding:" if dry_run else "done; change these settings now:")
     for variable, before, after in resharding.changes():
-        # A state directory keeps its generation itself.
+        # A state directory records its generation itself.
         if not (state is not None and variable == "NEARDUP_GENERATION"):
             click.echo(f"  {variable}={after}  (was {before})")
 

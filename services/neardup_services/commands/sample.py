@@ -21,11 +21,19 @@ _SHOWN_EVERY = 100
 @click.option("--pages", default=10_000, show_default=True, type=click.IntRange(1), help="Number of pages.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Seed of the random choices.")
 @click.option(
-    "--out", required=True, metavar="FILE", help="File for the pages; .gz is compressed, - is standard output."
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="File for the pages. A name that ends in .gz is compressed; - is standard output.",
 )
-@click.option("--truth", metavar="FILE", help="File for the truth about each page, for `neardup score`.")
+@click.option("--truth", metavar="FILE", help="File for the true duplicates of each page, for `neardup score`.")
 @click.option(
-    "--format", "form", default=JSONL, show_default=True, type=click.Choice(FORMATS), help="Format of the pages."
+    "--format",
+    "form",
+    default=JSONL,
+    show_default=True,
+    type=click.Choice(FORMATS),
+    help="Format of the file with the pages.",
 )
 @click.option(
     "--mean-bytes",
@@ -38,8 +46,8 @@ def sample(pages: int, seed: int, out: str, truth: str | None, form: str, mean_b
     """Generate a crawl whose duplicates are known.
 
     The crawl has originals, copies, edits, mirrors and recrawls in ten languages. The same options generate the same
-    pages, and a larger crawl begins with the pages of a smaller one. msgpack keeps the bytes of pages in old charsets,
-    JSON lines have them as text.
+    pages, and a larger crawl begins with the pages of a smaller one. Pages in old charsets keep their bytes in msgpack;
+    in JSON lines they are converted to text.
 
     \b
     Example:
@@ -71,6 +79,6 @@ def _writer(name: str) -> Iterator[BinaryIO]:
         if not name.endswith(".gz"):
             yield plain
             return
-        # Without name and time the same pages give the same file. Level 6 takes a third of the time of 9.
+        # Without name and time, the same pages produce the same file. Level 6 takes a third of the time of level 9.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
             yield cast(BinaryIO, packed)

@@ -54,7 +54,9 @@ def _verdicts_in(path: Path) -> Iterator[Verdict]:
                     raise ValueError("not a JSON object")
                 yield read_verdict(line)
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise InvalidVerdict(f"{path}, line {number}: expected a verdict in JSON: {error!r}") from error
+                raise InvalidVerdict(
+                    f"{path}, line {number}: expected a verdict as a JSON object, got: {error!r}"
+                ) from error
 
 
 def _fields(tally: Tally) -> dict[str, object]:
@@ -71,7 +73,7 @@ def _print(result: Score) -> None:
         )
     console = output_console()
     console.print(table)
-    console.print(f"{result.not_scored} pages not scored: borderline or without text")
+    console.print(f"{result.not_scored} pages were not scored, because they are borderline cases or have no text")
 
 
 def _share(value: float | None) -> str:

@@ -18,7 +18,7 @@ DEFAULT_PORT: Final = 6067
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Everyone who reaches it can send queries.",
+    help="Address to listen on. There is no authentication: every client that can reach it may send queries.",
 )
 @click.option(
     "--port",

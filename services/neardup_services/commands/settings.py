@@ -1,4 +1,4 @@
-"""`neardup settings`: lists the settings that are in force."""
+"""`neardup settings`: lists every setting with its current value."""
 
 import click
 
@@ -11,8 +11,9 @@ from neardup_services.commands._shared import make_table, output_console
 def settings() -> None:
     """List every setting with its value and meaning. Secrets are masked.
 
-    Unknown NEARDUP_* variables of the environment come last. Exit code 1 if one of them is a misspelt setting: every
-    other command refuses to start then.
+    Unknown NEARDUP_* variables of the environment come last.
+
+    Exit code 1: one of them is a misspelt setting, with which every other command refuses to start.
 
     \b
     Example:
@@ -24,7 +25,7 @@ def settings() -> None:
     unknown = unknown_variables()
     for each in unknown:
         # The value is left out: it may be a password under a misspelt name.
-        listed.add_row(each.name, "(unknown)", f"no setting; the closest one is {each.closest}")
+        listed.add_row(each.name, "(unknown)", f"not a setting; the closest one is {each.closest}")
     output_console().print(listed)
     if misspelt := [each for each in unknown if each.misspelt]:
         raise SettingsError("\n       ".join(map(str, misspelt)))

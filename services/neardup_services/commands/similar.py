@@ -19,9 +19,9 @@ from neardup_services.commands._shared import echo_json, echo_table, json_option
 def similar(file: str, state: Path | None, limit: int, charset: str | None, as_json: bool) -> None:
     """Find the known documents most similar to a page.
 
-    The page in FILE (- for standard input) need not be known. Of several copies one is listed; `neardup lookup` lists
-    the others of its cluster. The shares of the document in the text, and of the text in the document, are estimated
-    from the sketches of the document and the whole text.
+    The page in FILE (- for standard input) need not have been crawled. Only one of several copies is listed;
+    `neardup lookup` lists the other documents of its cluster. The columns "text in it" and "it in text" are the
+    estimated shares of the text that the document contains, and of the document that the text contains.
 
     \b
     Example:

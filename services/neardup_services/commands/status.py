@@ -22,15 +22,19 @@ _Row = tuple[object, ...]
 
 
 @click.command()
-@click.option("--state", type=click.Path(path_type=Path), help="Show this state directory, without a broker.")
+@click.option("--state", type=click.Path(path_type=Path), help="State directory to show instead of a deployment.")
 @click.option(
-    "--worker", "workers", multiple=True, help="Address of a worker to query, http://host:port; can be repeated."
+    "--worker",
+    "workers",
+    multiple=True,
+    help="Address of a worker to query, such as http://127.0.0.1:6066. Can be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def status(state: Path | None, workers: tuple[str, ...], as_json: bool) -> None:
     """Show the state of a deployment or of a state directory.
 
-    For a deployment: topics, workers and lag. The command changes nothing.
+    Shows the topics, workers and lag of a deployment, or the content of a state directory (--state). The command
+    changes nothing.
 
     Exit code 1: a topic is missing, a service other than canary has no worker, or a worker given by --worker is not
     ready.
@@ -93,7 +97,7 @@ def _worker_row(each: WorkerView) -> _Row:
 
 def _print_state(path: Path, view: StateView) -> None:
     if view.pages is not None:
-        how = "saved" if view.clean else "cut off: the next run goes on from here"
+        how = "saved" if view.clean else "interrupted: the next run resumes from here"
         click.echo(f"{path}: {view.pages:,} pages in {view.runs} {'run' if view.runs == 1 else 'runs'}, {how}")
     click.echo(f"plan {', '.join(view.plans) or '-'}; signatures {', '.join(view.signature_versions) or '-'}")
     rows: list[_Row] = [

@@ -20,8 +20,8 @@ def topics() -> None:
 def create() -> None:
     """Create the topics that are missing, and report how existing topics differ from the settings.
 
-    The command can be repeated: it changes no topic that exists. The topics between the services of a deployment that
-    was resharded were created by `neardup reshard`.
+    The command can be repeated: it never changes an existing topic. For a deployment that was resharded, it does not
+    create the probes and inbox topics, which `neardup reshard` has created.
 
     Exit code 1: a topic differs from the settings.
 

@@ -19,9 +19,13 @@ from neardup_services.commands._shared import make_progress
 @click.argument(
     "pairs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PAIRS..."
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the settings, in TOML.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the chosen settings, in TOML.")
 @click.option(
-    "--least-precision", default=0.9, show_default=True, type=click.FloatRange(0, 1), help="Minimum precision."
+    "--least-precision",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Minimum precision of the chosen settings, from 0 to 1.",
 )
 @click.option(
     "--most-probes", default=40, show_default=True, type=click.IntRange(1), help="Maximum number of probes per page."
@@ -31,9 +35,11 @@ from neardup_services.commands._shared import make_progress
     "tests",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Other pairs, on which the settings are measured; no page may be in PAIRS, too.",
+    help="Other pairs, on which the chosen settings are measured. None of their pages may occur in PAIRS.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of folds and resamples.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed for the folds of cross-validation and for the bootstrap."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def tune(
     pairs: tuple[Path, ...],
@@ -46,9 +52,9 @@ def tune(
 ) -> None:
     """Find better settings by cross-validation on labelled pairs.
 
-    Searches features, weights, w, k, bands and thresholds for the best F1 on PAIRS (see `neardup evaluate`). The
-    figures rate the search and not its result: they are measured on pairs that the search did not see. To measure the
-    settings that were chosen on all pairs, give other pairs with --test.
+    Searches features, weights, w (words per shingle), k, bands and thresholds for the best F1 on PAIRS (see
+    `neardup evaluate`). The figures rate the search and not the chosen settings: each fold is measured with settings
+    that were chosen on the other folds. To measure the settings chosen on all pairs, give other pairs with --test.
 
     \b
     Example:
@@ -77,7 +83,7 @@ def tune(
         by_file = {name: each.as_dict() for name, each in tuned.by_file.items()}
         click.echo(json.dumps(body | {name: each.as_dict() for name, each in figures.items()} | {"by_file": by_file}))
         return
-    click.echo(f"{tuned.tried:,} settings tried. Chosen settings, with the share of folds that chose the same:")
+    click.echo(f"tried {tuned.tried:,} settings; chosen settings, with the share of folds that chose the same value:")
     for name, value in values.items():
         click.echo(f"  {name} = {_written(value)}  ({tuned.agreement[name]:.0%})")
     click.echo(f"  {tuned.probes} probes per page")
@@ -89,9 +95,9 @@ def tune(
     if tested is not None:
         click.echo(_line("chosen settings, on the pairs of --test", tested))
     if tuned.cross_validated.f1.value <= tuned.before.f1.value:
-        click.echo("the search found no settings that are better on pairs it has not seen: keep the current settings")
+        click.echo("keep the current settings: the search found none that are better on pairs it has not seen")
     if out is not None:
-        click.echo(f"{FILE_VARIABLE}={out} uses them")
+        click.echo(f"set {FILE_VARIABLE}={out} to use them")
 
 
 def _line(name: str, each: Quality) -> str:

@@ -15,10 +15,14 @@ from neardup_services.verdict_counts import VerdictCounts
 
 @click.command()
 @click.option("--follow", is_flag=True, help="Continue until Ctrl-C instead of ending with the last existing verdict.")
-@click.option("--new", is_flag=True, help="Print only verdicts from now on; implies --follow.")
-@click.option("--count", type=click.IntRange(1), help="End when this many documents have a verdict; implies --follow.")
+@click.option("--new", is_flag=True, help="Print only verdicts that are emitted from now on; implies --follow.")
+@click.option(
+    "--count", type=click.IntRange(1), help="Number of documents with a verdict after which to end; implies --follow."
+)
 @click.option("--summary", "as_summary", is_flag=True, help="Print counts at the end instead of the verdicts.")
-@click.option("--canaries", is_flag=True, help="Print verdicts on planted near-copies; `reason` names the page.")
+@click.option(
+    "--canaries", is_flag=True, help="Print the verdicts on canaries instead; `reason` names the page that was copied."
+)
 def verdicts(follow: bool, new: bool, count: int | None, as_summary: bool, canaries: bool) -> None:
     """Print the verdicts, one JSON object per line.
 
@@ -44,7 +48,7 @@ async def _print(
     quiet: bool,
     canaries: bool,
 ) -> None:
-    """Print verdicts until SIGINT or SIGTERM, `most` documents, or, unless it follows, the last verdict."""
+    """Print verdicts until SIGINT or SIGTERM, until `most` documents or, without `follow`, until the last one."""
     stop, topics = stop_on_signal(), Topics.under(settings.prefix)
     topic = topics.canaries if canaries else topics.verdicts
     async with (

@@ -1,4 +1,4 @@
-"""`neardup warm-up`: compile the kernels before they are needed."""
+"""`neardup warm-up`: compiles the kernels before they are needed."""
 
 import time
 
@@ -15,7 +15,7 @@ def warm_up() -> None:
 
     Compiles all kernels that the services and `neardup dedup` call, and stores them in the cache: in NUMBA_CACHE_DIR if
     it is set, else in the user's cache directory. This takes about a minute, once per machine and release; later runs
-    return at once. Workers do it by themselves when they start; an image does it when it is built.
+    return at once. Workers also compile missing kernels when they start; the Docker image contains compiled kernels.
 
     \b
     Example:

@@ -14,8 +14,8 @@ from neardup.settings import Settings
 def worker(name: str) -> None:
     """Run one worker of a service.
 
-    The worker of the service NAME runs until Ctrl-C or SIGTERM. Any number of workers share the partitions of a
-    service. Each needs its own NEARDUP_STATE and NEARDUP_WEB_PORT.
+    The worker of the service NAME runs until Ctrl-C or SIGTERM. The workers of a service share its partitions. On one
+    machine, each worker needs its own NEARDUP_STATE and NEARDUP_WEB_PORT.
 
     \b
     Example:
@@ -28,7 +28,7 @@ def worker(name: str) -> None:
     from neardup_services.worker.logs import logging_config
 
     settings = Settings.load()
-    # Faust runs on the event loop of the thread.
+    # Faust uses the event loop that is set for this thread.
     asyncio.set_event_loop(uvloop.new_event_loop())
     app = make_app(name, settings)
     running = faust.Worker(

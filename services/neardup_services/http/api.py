@@ -1,8 +1,8 @@
 """The HTTP API for queries about the results of the offline pass. The routes are described in `openapi`.
 
 The application runs alone (`neardup serve`) or is mounted in another one. It returns JSON and changes nothing. Every
-query runs in a thread, so that the event loop only waits. Errors are {"error": text}, with a status of 4xx for
-errors of the client and 5xx for those of the server.
+query runs in a thread, so that it does not block the event loop. Errors are {"error": text}, with status 4xx for errors
+of the client and 5xx for errors of the server.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def make_api(queries: Queries, *, most_body_bytes: int = MOST_BODY_BYTES) -> web.Application:
-    """Return the application. It only reads; a new index is used from the next request on."""
+    """Return the application. It never writes, and uses a new index from the next request on."""
     routes = _Routes(queries, most_body_bytes)
     app = web.Application(middlewares=[_errors_as_json])
     app.router.add_get("/lookup", routes.lookup, allow_head=False)
@@ -44,7 +44,7 @@ class _Routes:
     def __init__(self, queries: Queries, most_body_bytes: int) -> None:
         self._queries = queries
         self._most_body_bytes = most_body_bytes
-        # A summary may take long. Requests for one wait here, so that the threads stay free for other queries.
+        # A summary may take long. Only one runs at a time, so that the threads stay free for other queries.
         self._summing_up = asyncio.Lock()
 
     async def lookup(self, request: web.Request) -> web.Response:
@@ -97,7 +97,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         return _error(503, str(error))
     except Exception:
         _log.exception("a query failed: %s", request.path)
-        return _error(500, "the query failed, see the log of the server")
+        return _error(500, "the query failed; the log of the server has the cause")
 
 
 def _url(request: web.Request) -> str:
@@ -121,7 +121,11 @@ def _wrong(text: str) -> web.HTTPBadRequest:
 
 
 def _found(answer: object) -> web.Response:
-    return _error(404, "no document has this url") if answer is None else _json(answer)
+    return (
+        _error(404, "no document has this URL: expected a URL exactly as it was crawled")
+        if answer is None
+        else _json(answer)
+    )
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -47,8 +47,8 @@ def _json(about: str, schema: Schema) -> Schema:
 def _answers(about: str, schema: Schema, *errors: int) -> Schema:
     reasons = {
         400: "the request is not valid",
-        404: "no document has this url",
-        413: "the body is too large",
+        404: "no document has this URL",
+        413: "the body of the request is too large",
         503: "there is no index yet, or it lacks the data for this query",
     }
     return {"200": _json(about, schema)} | {str(each): _json(reasons[each], _ref("Error")) for each in (*errors, 503)}
@@ -65,7 +65,7 @@ _LIMIT: Final = _query(
 )
 
 _SCHEMAS: Final = {
-    "Error": _object("The reason why there is no answer.", error=_TEXT),
+    "Error": _object("The reason why the request failed.", error=_TEXT),
     "PageRef": _object("A page.", url=_TEXT, document=_DOCUMENT),
     "Member": _object(
         "The last fetched document of a URL in a cluster.",
@@ -82,7 +82,7 @@ _SCHEMAS: Final = {
         resemblance=_SHARE_OR_NULL,
     ),
     "Held": _object(
-        "A document that contains another or is contained in it, with the containment.",
+        "A document that contains the requested document or is contained in it, with the containment.",
         url=_TEXT, document=_DOCUMENT, containment=_SHARE,
     ),
     "Lookup": _object(
@@ -124,7 +124,8 @@ _SCHEMAS: Final = {
         "All URLs with several documents: pairs of successive ones by kind of change and by tenths of resemblance.",
         urls=_COUNT, pairs=_COUNT,
         by_change=_object(
-            "Numbers of pairs.", **{"unchanged": _COUNT, "same-text": _COUNT, "near": _COUNT, "changed": _COUNT}
+            "Number of pairs per kind of change.",
+            **{"unchanged": _COUNT, "same-text": _COUNT, "near": _COUNT, "changed": _COUNT},
         ),
         by_resemblance={**_list(_COUNT), "minItems": 10, "maxItems": 10}, hosts=_list(_ref("ChangingHost")),
     ),

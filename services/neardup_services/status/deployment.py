@@ -14,7 +14,7 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """A topic. `state` is "exists", "missing", or the number of partitions that was expected."""
+    """A topic. `state` is "exists", "missing", or the expected number of partitions if it differs."""
 
     topic: str
     state: str
@@ -46,7 +46,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentStatus:
-    """A deployment, at one moment."""
+    """A snapshot of a deployment."""
 
     plan: str
     signature_version: str
@@ -55,7 +55,7 @@ class DeploymentStatus:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every topic exists and every service that is needed has a worker."""
+        """True if every topic exists and every service that is needed has a worker."""
         return all(each.state != MISSING for each in self.topics) and all(
             each.members for each in self.services if SERVICES[each.service].is_needed
         )

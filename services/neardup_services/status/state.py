@@ -62,7 +62,7 @@ class StateView:
 
 
 def read_state(state: Path, corpus_elsewhere: str = "") -> StateView:
-    """Read a state directory. Raises InputError if it is none, StateError if a part of it cannot be read.
+    """Read a state directory. Raises InputError if the directory holds no state, StateError if a part is unreadable.
 
     `corpus_elsewhere` is the address of the corpus of workers on Kafka, if it is not in the state directory. An
     embedded run always has its own corpus there.
@@ -104,7 +104,9 @@ def _embedded(path: Path) -> dict[str, Any]:
         return {}
     body = _json(path)
     if not isinstance(body.get("plan"), str):
-        raise CorruptState(f"{path}: expected the progress of an embedded run, with its plan")
+        raise CorruptState(
+            f"{path}: expected the progress of an embedded run with its plan, got none; restore the file from a backup"
+        )
     return body
 
 

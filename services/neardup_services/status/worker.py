@@ -1,4 +1,4 @@
-"""The status of a worker, read from its HTTP endpoints: two scrapes of its metrics, and its readiness."""
+"""The status of a worker, read from its HTTP endpoints: its readiness, and its metrics at two moments."""
 
 import json
 import time
@@ -44,7 +44,7 @@ def query_workers(urls: Sequence[str]) -> list[WorkerView]:
     """
     for url in urls:
         if not url.startswith(("http://", "https://")):
-            raise InputError(f"expected the address of a worker, as in http://127.0.0.1:6066, got {url!r}")
+            raise InputError(f"expected the address of a worker, such as http://127.0.0.1:6066, got {url!r}")
     with ThreadPoolExecutor(len(urls) or 1) as threads:
         return list(threads.map(_query, urls))
 
@@ -76,7 +76,7 @@ def _query(url: str) -> WorkerView:
 
 
 def _scrape(base: str) -> tuple[Samples, str]:
-    """Return the sums over all labels with the time of the oldest checkpoint, and the stage."""
+    """Return the values of the metrics, summed over all labels, the time of the oldest checkpoint, and the stage."""
     names = ("neardup_records_total", "neardup_lag_records", "process_resident_memory_bytes", "neardup_slice_keys",
              "neardup_slice_bytes", "neardup_directory_documents")  # fmt: skip
     samples: Samples = dict.fromkeys(names, 0.0)

@@ -1,1 +1,1 @@
-"""Worker processes: the Faust application, the offline passes and the format of the log."""
+"""Worker processes: the Faust application, the offline passes and the format of log lines."""

@@ -1,8 +1,8 @@
 """The Faust application of a worker: one factory for all services.
 
-Faust provides life cycle, signals, web server and supervision. It does not consume: its consumer acknowledges
+Faust provides life cycle, signals, web server and supervision. Its consumer is not used, because it acknowledges
 messages whose agent raised, and has a small fraction of the throughput of the runner. The boot strategy therefore
-leaves it out, and the application hosts a Runner.
+omits the consumer, and the application hosts a Runner.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class RunnerApp(faust.App):
 
 
 class RunnerService(Service):
-    """A service that hosts a runner. A stop waits until the runner has saved; a failure stops the worker."""
+    """A service that hosts a runner. A stop waits until the runner has saved its state; a failure stops the worker."""
 
     service: ClassVar[str]
     settings: ClassVar[Settings]
@@ -160,7 +160,7 @@ def make_app(name: str, settings: Settings) -> faust.App:
         logging_config=logging_config(settings),
         worker_redirect_stdouts=False,
     )
-    # Faust needs the class: it binds the instance to the application, so that a crash stops the worker.
+    # Faust creates the instance from the class and binds it to the application, so that a crash stops the worker.
     app.service(_hosting(name, settings))
     setup_prometheus_sensors(app, pattern="/metrics", name_prefix="faust")
 

@@ -1,4 +1,4 @@
-"""Log lines: text for people, or one JSON object per line for programs."""
+"""The format of log lines: text for people, or one JSON object per line for programs."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class OneLine(logging.Filter):
-    """Drops the tracebacks of errors raised on purpose, and keeps those of bugs."""
+    """Drops the tracebacks of errors that neardup raises deliberately, and keeps the tracebacks of bugs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], NeardupError):
@@ -41,7 +41,7 @@ class OneLine(logging.Filter):
 
 
 class RateLimit(logging.Filter):
-    """Pass each message of the Kafka client at most once per interval, with the number of those left out.
+    """Passes each message of the Kafka client at most once per interval, with the number of suppressed ones.
 
     Two records have the same message if they differ only in their arguments. Records of other loggers always pass.
     """
@@ -51,7 +51,7 @@ class RateLimit(logging.Filter):
         self._seconds = seconds
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
-        """Per logger and message: when it passed last, and how many were left out since."""
+        """For each logger and message, the time when it last passed and the number suppressed since."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.partition(".")[0] != KAFKA_CLIENT:
@@ -62,7 +62,7 @@ class RateLimit(logging.Filter):
             self._seen[key] = passed, left_out + 1
             return False
         if len(self._seen) >= _MOST_MESSAGES:
-            # Messages that are formatted before they are logged are all different.
+            # Messages that are formatted before they are logged all differ, so old ones are dropped.
             del self._seen[next(iter(self._seen))]
         self._seen[key] = now, 0
         if left_out:
@@ -91,7 +91,7 @@ def logging_config(settings: Settings) -> dict[str, Any]:
         },
         "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
         "loggers": {
-            # The runner reports an outage itself. The rate limit keeps one line per cause of the Kafka client's.
+            # The runner reports outages itself. Warnings of the Kafka client pass once per interval and cause.
             KAFKA_CLIENT: {"level": "WARNING"},
             "aiokafka.cluster": {"level": "CRITICAL"},
             "aiokafka.consumer.group_coordinator": {"level": "CRITICAL"},

@@ -1,7 +1,7 @@
 """Offline passes of a recluster worker, one at a time, and the publication of their results to the topics.
 
-A pass runs in a process of its own, so that the worker does not wait for it and its memory is released with it. The
-stream has priority: a pass runs only on processor time that nothing else needs.
+A pass runs in a process of its own, so that the worker does not wait for it and its memory is released at the end. The
+stream has priority: a pass uses only idle processor time.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _NICENESS: Final = 19
 """Priority of a pass where the system has no idle scheduling."""
 _KILL_SECONDS: Final = 0.1
 """Time between attempts to kill a process that does not stop."""
-# The worker has threads, which a fork would not survive.
+# A fork of a process with threads, such as the worker, may deadlock.
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 
@@ -48,7 +48,7 @@ class Stopped(NeardupError):
 
 
 class PassEnded(NeardupError):
-    """The process of the pass was ended from outside; the next pass resumes."""
+    """The process of the pass was killed; the next pass resumes."""
 
 
 class Passes:
@@ -118,7 +118,7 @@ class Passes:
             return await asyncio.wrap_future(process.submit(_run, address, self._results, options))
         except BrokenProcessPool as error:
             _raise_if_stopping(self._stopping)
-            raise PassEnded("its process was ended from outside, perhaps because memory ran out") from error
+            raise PassEnded("its process was killed, perhaps because memory ran out; the next pass resumes") from error
         except asyncio.CancelledError:
             self._stopping.set()
             raise
@@ -154,7 +154,7 @@ class Passes:
 
 
 _stopping: Event
-"""In the process of a pass: set when its worker stops."""
+"""An event in the process of a pass, which is set when the worker stops."""
 
 
 def _initialize(logs: dict[str, Any], stopping: Event, worker: int) -> None:
@@ -166,10 +166,10 @@ def _initialize(logs: dict[str, Any], stopping: Event, worker: int) -> None:
 
 
 def _lower_priority() -> None:
-    """Run only on idle processors, or at the lowest priority where the system cannot do that.
+    """Run only on idle processors, or at the lowest priority if the system does not support idle scheduling.
 
-    A process with a low priority keeps the processor for some milliseconds after another one wakes up, which doubled
-    the time from page to verdict under load. An idle process yields at once.
+    A process with a low priority keeps the processor for some milliseconds after another process wakes up, which
+    doubled the time from page to verdict under load. A process with idle scheduling yields at once.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # forbidden in a container, or unknown to the kernel

@@ -1,9 +1,9 @@
 """Compiles the kernels that the services call, and loads them into a worker before its first page.
 
-Numba compiles or loads a kernel in its first call, which blocks the whole process: without preparation, the first page
-would wait for all kernels on its way. `compile_kernels` runs a small sample crawl through every stage and an offline
-pass in a temporary directory, so that all kernels are in the cache on disk, and marks the cache as complete.
-`ensure_loaded` also loads them in a worker without running a stage, which would count in its metrics.
+Numba compiles or loads a kernel at its first call, which blocks the whole process: without preparation, the first page
+would wait for every kernel that it needs. `compile_kernels` runs a small sample crawl through every stage and an
+offline pass in a temporary directory, so that the cache on disk contains all kernels, and marks the cache as complete.
+`ensure_loaded` then loads them into a worker without running a stage, which would affect its metrics.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from neardup.types import Page
 
 _PAGES: Final = 400
 _KERNEL_SETTINGS: Final = ("search", "codec", "bands", "spots", "pair_sources", "phrases", "weighting", "main_content")
-"""Settings that choose which kernels are called, or with which types."""
+"""Settings that determine which kernels are called and with which argument types."""
 
 Progress = Callable[[str], None]
 
@@ -60,10 +60,10 @@ def are_compiled(settings: Settings) -> bool:
 
 
 async def ensure_loaded(settings: Settings, progress: Progress) -> None:
-    """Compile what is missing in a process of its own, then load. Cancelling ends that process."""
+    """Compile missing kernels in a separate process, then load all of them. Cancellation ends that process."""
     if not are_compiled(settings):
         progress("compiling kernels, once per machine and release; this takes about a minute")
-        # A process of its own, because compilation would block this one, and the crawl would count in its metrics.
+        # A separate process, because compilation would block this one and the crawl would affect its metrics.
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "neardup_services.cli", "warm-up")
         try:
             code = await process.wait()
@@ -104,7 +104,7 @@ def _plant_canaries(settings: Settings, pages: list[Page]) -> None:
 
 
 def _scratch_settings(settings: Settings) -> Settings:
-    # One process: on a machine without a cache, others would compile the same kernels at the same time.
+    # One process, because several would compile the same kernels at the same time.
     return replace(settings, processes=1, generation=0)
 
 
