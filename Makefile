@@ -1,13 +1,13 @@
-# Every target sets up its own requirements: a virtual environment from the lock file, a broker from Docker or Maven.
+# Every target installs what it needs: a virtual environment from the lock file, and a broker from Docker or Maven.
 #
 #   make demo     a sample crawl through the embedded run, no broker
 #   make test     lint, then all tests on a real Kafka
 #   make faults   the fault tests at full length
-#   make soak     an hour of even load, in which memory and latency must not grow (make soak MINUTES=10)
+#   make soak     an hour of constant load, during which memory and latency must not grow (make soak MINUTES=10)
 #   make lint     ruff, mypy and bandit
-#   make bench    every benchmark at its default size (make bench NAME=runner for one)
-#   make up       the whole stack, docker-compose.yml in Docker or else as local processes, and a sample crawl through it
-#   make down     stop it
+#   make bench    every benchmark at its default size (one benchmark: make bench NAME=runner)
+#   make up       start the stack of docker-compose.yml, in Docker or as local processes, and process a sample crawl
+#   make down     stop the stack
 #   make broker   only Apache Kafka, in the foreground, on port 9092
 #   make docs     build the documentation as a searchable site in .run/docs
 #   make references  regenerate the reference pages (commands, settings, metrics, benchmarks)
@@ -27,9 +27,9 @@ PYTEST_ARGS ?=
 help:
 	@sed -n 's/^#   //p' Makefile
 
-# The stamp is newer than the lock file exactly when the environment matches it.
+# The environment matches the lock file if the stamp is newer.
 $(VENV)/stamp: deploy/lock/dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("neardup needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -c 'import sys; sys.exit("expected Python 3.11 or newer, got " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/dev.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
@@ -42,7 +42,7 @@ PARALLEL ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # Evaluated only by the targets that use it.
 REAL = $(shell { command -v java && command -v mvn || docker info; } >/dev/null 2>&1 && echo 1)
 
-# The kernels are compiled once, and not by every test process.
+# The kernels are compiled once in advance, instead of by every test process.
 test: lint
 	$(BIN)/neardup warm-up
 	NEARDUP_TEST_REQUIRE_REAL_BROKER=$(REAL) NEARDUP_TEST_KAFKA_VERSION=$(KAFKA) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
@@ -77,7 +77,7 @@ $(VENV)/docs: deploy/lock/docs.txt $(VENV)/stamp
 	$(BIN)/pip install --quiet --require-hashes --requirement deploy/lock/docs.txt
 	@touch $@
 
-# A warning, such as a broken link or a page that the navigation lacks, fails the build.
+# Warnings fail the build, such as a broken link or a page that is missing in the navigation.
 docs: $(VENV)/docs
 	$(BIN)/python deploy/docs/references.py --check
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir .run/doctrees deploy/docs .run/docs
@@ -96,7 +96,7 @@ down: $(VENV)/stamp
 broker:
 	$(PYTHON) -m deploy.kafka.broker run --data .run/kafka-$(KAFKA) --version $(KAFKA)
 
-# The lock files carry hashes and no address of any index. --universal: one file for every platform and Python.
+# The lock files contain hashes but no address of an index. With --universal, one file serves all platforms and Pythons.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
         --no-emit-index-url --no-emit-find-links
 lock:

@@ -1,1 +1,1 @@
-"""Programs that run, monitor and test a deployment. No part of the installed package."""
+"""Programs that run, monitor and test a deployment. They are not part of the installed package."""

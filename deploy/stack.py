@@ -3,8 +3,8 @@
     python -m deploy.stack up|down|status [--data .run] [--kafka-version 4.3.1]
 
 Without Docker, docker-compose.yml remains the only description of the stack: `translate` maps its commands, environment
-and order to one machine. Kafka then comes from deploy/kafka/broker.py. Each process is detached and keeps its pid, log
-and data in a directory of its own under --data; `down` keeps these directories, like volumes.
+and start order to processes on one machine. Kafka then comes from deploy/kafka/broker.py. Each process is detached and
+keeps its pid, log and data in a directory of its own under --data. `down` keeps these directories, like volumes.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class StackError(Exception):
 
 @dataclass(frozen=True)
 class Process:
-    """A service as a local process. Without a port it runs to its end before the next one starts."""
+    """A service as a local process. A process without a port must end before the next one starts."""
 
     name: str
     command: tuple[str, ...]
@@ -91,9 +91,9 @@ class Process:
 
 
 def translate(compose: Mapping[str, Any], data: Path, kafka_version: str | None = None) -> list[Process]:
-    """Return the services of a compose file that run without Docker, each after those it depends on.
+    """Return the services of a compose file that can run without Docker, each after its dependencies.
 
-    Without `kafka_version` the version is that of the tag of the image.
+    The default of `kafka_version` is the tag of the image.
     """
     services: dict[str, dict[str, Any]] = compose["services"]
     everywhere = "0.0.0.0"  # noqa: S104 # nosec B104
@@ -150,7 +150,7 @@ def up(processes: Sequence[Process]) -> None:
         if each.port is None:
             _run(each)
         elif pid := each.pid():
-            print(f"{each.name}: already runs, pid {pid}")
+            print(f"{each.name}: already running, pid {pid}")
         else:
             _start(each)
 
@@ -161,7 +161,7 @@ def down(processes: Sequence[Process]) -> None:
         _signal(each, signal.SIGTERM, each.grace_seconds)
         _signal(each, signal.SIGKILL, GRACE_SECONDS)
         if pid := each.pid():
-            raise StackError(f"{each.name}: pid {pid} did not end after SIGKILL")
+            raise StackError(f"{each.name}: expected pid {pid} to end after SIGKILL, but it still runs")
         each.pid_file.unlink(missing_ok=True)
 
 
@@ -181,7 +181,7 @@ def _run(process: Process) -> None:
     _wait(lambda: started.poll() is not None, ONE_SHOT_SECONDS)
     if started.returncode != 0:
         started.kill()
-        raise StackError(f"{process.name} ended with {started.wait()}:\n{_tail(process.log)}")
+        raise StackError(f"{process.name} ended with exit code {started.wait()}:\n{_tail(process.log)}")
 
 
 def _start(process: Process) -> None:
@@ -225,7 +225,7 @@ def _started(pid: int) -> str | None:
     """Return the start time of a process as the system reports it, or None if it is gone or a zombie."""
     if Path("/proc/self/stat").exists():
         with contextlib.suppress(OSError):
-            # The name in parentheses may contain spaces. The state follows it; the start time is the 20th field after.
+            # The name in parentheses may contain spaces. The first field after it is the state, the 20th is the start.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             return None if fields[0] in "ZX" else fields[19]
         return None
@@ -261,11 +261,11 @@ def _output_of(*command: str) -> str | None:
 def keep_password(path: Path) -> None:
     """Write a password for Grafana's user `admin` to a file that only its owner can read, unless there is one.
 
-    The container reads no file: Compose sets these variables in it. Raises StackError if others can read the file.
+    Compose reads the file and sets its variables in the container. Raises StackError if other users can read the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError), open(path, "x", opener=_for_owner_alone) as file:
-        file.write("# `docker compose up` sets these variables in the container of Grafana, whose user is `admin`.\n")
+        file.write("# `docker compose up` sets these variables in the container of Grafana. The user is `admin`.\n")
         file.write("GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION=false\n")
         file.write(f"GF_SECURITY_ADMIN_PASSWORD={secrets.token_urlsafe()}\n")
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -302,7 +302,7 @@ def main() -> None:
     compose = yaml.safe_load(COMPOSE.read_text())
     processes = translate(compose, options.data.resolve(), options.kafka_version)
     try:
-        # Local processes that an earlier call started are managed as such, also where Docker was installed since.
+        # Processes that an earlier call started stay under this program, even if Docker was installed since then.
         if not any(each.pid() for each in processes) and docker_runs():
             sys.exit(_in_docker(options.command))
         if options.command == "down":

@@ -45,8 +45,6 @@ ALLOWED: dict[tuple[str, str], str] = {
 """Exceptions by file and phrase, each with the reason."""
 
 NOT_CLEAN: set[str] = {
-    "deploy",
-    "deploy/docs/glossary.md",
     "neardup.index",
     "neardup.kernels",
     "neardup.matching",

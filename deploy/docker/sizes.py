@@ -2,8 +2,9 @@
 
     python -m deploy.docker.sizes [IMAGE]
 
-Runs a container of the image. A package counts as imported if the modules of neardup import it, else the table names
-the package that requires it. Python and the system, which come from the base image, are not in the table.
+The sizes are measured in a container of the image. A package counts as imported if the modules of neardup import it;
+otherwise the table names the package that requires it. Python and the system, which are part of the base image, are not
+in the table.
 """
 
 import argparse
@@ -13,9 +14,9 @@ import sys
 from typing import Any
 
 LEAST_MB = 1.0
-"""Smaller packages share one row."""
+"""Size in MB below which packages share a row."""
 
-# Runs in the container. The Faust apps connect when they are imported, and pyspark is an extra.
+# The program that runs in the container. It omits the Faust apps, which connect on import, and pyspark, an extra.
 MEASURE = """
 import importlib, json, os, pkgutil, re, sys
 from importlib.metadata import distributions
@@ -44,11 +45,11 @@ print(json.dumps({"packages": found, "kernels": kernels}))
 
 
 def measure(image: str) -> dict[str, Any]:
-    """Return the packages of an image, with their sizes and whether they are imported, and the bytes of its kernels."""
+    """Return the size in bytes and the import status of each package of an image, and the size of its kernels."""
     command = ["docker", "run", "--rm", "--entrypoint", "python", image, "-c", MEASURE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"expected an image of neardup named {image}, got: {done.stderr.strip()}")
+        sys.exit(f"expected an image of neardup named {image}, got: {done.stderr.strip()}; build it first")
     return dict(json.loads(done.stdout))
 
 
@@ -71,7 +72,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("image", nargs="?", default="neardup:0.1.0")
     print(table(measure(parser.parse_args().image)))

@@ -19,7 +19,7 @@ import prometheus_client
 
 FOLDER: Final = Path(__file__).resolve().parent
 ROOT: Final = FOLDER.parents[1]
-# The pages describe this checkout, also where another one is installed.
+# The pages describe this checkout, even if another one is installed.
 sys.path[:0] = [str(ROOT / "shared"), str(ROOT / "services")]
 
 from neardup import metrics  # noqa: E402
@@ -218,7 +218,7 @@ def benchmarks_page(files: list[Path]) -> str:
 
 
 def read_benchmark(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the first line of a file, which describes the run, and the results. Raises ValueError if it has others."""
+    """Return the first line of a file, which describes the run, and its results. Raises ValueError for other lines."""
     lines = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
     if not lines or not {"command", "machine", "date"} <= lines[0].keys():
         raise ValueError(f"{file}: expected a first line with command, machine and date; write it with run.py --json")
@@ -255,7 +255,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def main() -> None:
-    """Write the pages, or compare them with the files."""
+    """Write the pages that changed, or list those that are out of date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="Write nothing; list the pages that are out of date.")
     options = parser.parse_args()

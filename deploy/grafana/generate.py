@@ -1,6 +1,6 @@
 """Writes the Grafana dashboards from the panels in `panels`.
 
-python -m deploy.grafana.generate        # writes dashboards/*.json
+Usage: `python -m deploy.grafana.generate` writes `dashboards/*.json`.
 """
 
 import json

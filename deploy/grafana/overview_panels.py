@@ -1,10 +1,11 @@
-"""Panels of the overview: first the symptoms that users notice, then those for operators."""
+"""Panels of the overview: first the symptoms that users notice, then the causes that operators look for."""
 
 from deploy.grafana.panel import RATE, Panel, quantiles, stat
 
 TO_VERDICT = quantiles(
     "Time from page to verdict",
-    "Time from the timestamp of a page to its first verdict. Old timestamps from a crawler, and a rebuild, raise it.",
+    "Time from the timestamp of a page to its first verdict. It is high during a rebuild, and if a crawler sets old "
+    "timestamps.",
     "neardup_page_to_verdict_seconds",
 )
 VERDICTS = Panel(
@@ -35,14 +36,14 @@ OVERVIEW = [
     ),
     stat(
         "Time from page to verdict, p99",
-        "99th percentile of the last minutes.",
+        "99th percentile of the time from the timestamp of a page to its first verdict, over the last minutes.",
         "s",
         f"histogram_quantile(0.99, sum by (le) (rate(neardup_page_to_verdict_seconds_bucket{RATE})))",
     ),
-    stat("Lag", "Records that no stage has read yet.", "short", "sum(neardup_lag_records)"),
+    stat("Lag", "Number of records that are not yet processed, over all stages.", "short", "sum(neardup_lag_records)"),
     stat(
         "Alerts",
-        "Alerts that fire now. The runbook has a section for each.",
+        "Number of alerts that are firing. The runbook has a section for each alert.",
         "none",
         'count(ALERTS{alertname=~"Neardup.*", alertstate="firing"}) or vector(0)',
         is_alarm=True,
@@ -56,13 +57,13 @@ OVERVIEW = [
     TO_VERDICT,
     Panel(
         "Dead letters",
-        "Dead letters of the last hour by reason. Their pages have no verdict.",
+        "Number of dead letters in the last hour by reason. Their pages have no verdict.",
         "short",
         {"{{stage}} {{reason}}": "sum by (stage, reason) (increase(neardup_dead_letters_total[1h])) > 0"},
     ),
     Panel(
         "Lag by stage",
-        "Records that are not yet read, per stage.",
+        "Number of records that are not yet processed, per stage.",
         "short",
         {"{{stage}}": "sum by (stage) (neardup_lag_records)"},
     ),
@@ -75,7 +76,7 @@ OVERVIEW = [
     ),
     Panel(
         "Bytes",
-        "Bytes per second of all pages with a verdict, and of duplicates.",
+        "Bytes per second of all pages with a verdict, and of the duplicates among them.",
         "Bps",
         {
             "pages": f"sum(rate(neardup_page_bytes_total{RATE}))",
@@ -84,15 +85,15 @@ OVERVIEW = [
     ),
     Panel(
         "Bytes saved",
-        "Share of duplicates in all bytes so far.",
+        "Share of duplicates in the bytes of all pages since the workers started.",
         "percentunit",
         {"saved": "sum(neardup_duplicate_bytes_total) / (sum(neardup_page_bytes_total) > 0)"},
     ),
     RECALL,
     Panel(
         "Host with most duplicates",
-        "Highest share of duplicates of a host with many recent pages, without recrawls. Near 1, all its pages are "
-        "dropped. The log names the host.",
+        "Highest share of duplicates of a host with many recent pages, without recrawls. Near 1, nearly all pages of "
+        "the host are duplicates. The log names the host.",
         "percentunit",
         {"worst host": "max(neardup_host_duplicate_ratio)"},
     ),
@@ -104,19 +105,19 @@ OVERVIEW = [
     ),
     Panel(
         "Stuck partitions",
-        "Partitions with lag and no progress; a worker with one is not ready.",
+        "Number of partitions with lag and no progress. A worker with such a partition is not ready.",
         "none",
         {"{{stage}}": "sum by (stage) (neardup_stuck_partitions)"},
     ),
     Panel(
         "Plans",
-        "Workers by version and plan. Workers with different plans reject each other's messages.",
+        "Number of workers by version and plan. Workers with different plans reject each other's messages.",
         "none",
         {"{{version}} {{plan}}": "count by (version, plan) (neardup_build_info)"},
     ),
     Panel(
         "Age of the oldest checkpoint",
-        "Oldest checkpoint per stage. It also grows while a stage is idle.",
+        "Age of the oldest checkpoint per stage. It also grows while a stage is idle.",
         "s",
         {"{{stage}}": "max by (stage) (time() - neardup_checkpoint_timestamp_seconds)"},
     ),

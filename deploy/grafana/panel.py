@@ -25,7 +25,7 @@ def stat(title: str, description: str, unit: str, query: str, *, is_alarm: bool 
 
 
 def quantiles(title: str, description: str, metric: str, stage: str | None = None) -> Panel:
-    """Return a panel with three quantiles of a histogram in seconds, of one stage if it has stages."""
+    """Return a panel with three quantiles of a histogram in seconds, for one stage if `stage` is given."""
     chosen = f'{{stage="{stage}"}}' if stage else ""
     queries = {
         name: f"histogram_quantile({quantile}, sum by (le) (rate({metric}_bucket{chosen}{RATE})))"

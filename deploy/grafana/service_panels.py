@@ -1,4 +1,4 @@
-"""Panels that only one service has."""
+"""Panels of the individual services."""
 
 from deploy.grafana.overview_panels import TO_VERDICT, VERDICTS
 from deploy.grafana.panel import RATE, Panel, recall_of
@@ -12,7 +12,7 @@ FEATURIZER = [
     ),
     Panel(
         "Page size",
-        "Mean size of a record.",
+        "Mean size of a record in bytes.",
         "bytes",
         {
             "average": f'sum(rate(neardup_record_bytes_total{{stage="featurizer"}}{RATE}))'
@@ -21,7 +21,8 @@ FEATURIZER = [
     ),
     Panel(
         "Skipped pages",
-        "Pages per second that are too short, empty or not text. The aggregator emits their verdicts.",
+        "Pages per second that are skipped because they are too short, empty or not text. The aggregator emits their "
+        "verdicts.",
         "ops",
         {"skipped": f'sum(rate(neardup_verdicts_total{{verdict="skipped"}}{RATE}))'},
     ),
@@ -36,7 +37,7 @@ SHARDS = [
     ),
     Panel(
         "Matches per probe",
-        "Mean number of matches. It is high for common content, or if buckets are near the limit.",
+        "Mean number of matches per probe. It is high for common content, or if buckets are near the limit.",
         "none",
         {
             "matches": f'sum(rate(neardup_slice_events_total{{event="matches"}}{RATE}))'
@@ -45,14 +46,15 @@ SHARDS = [
     ),
     Panel(
         "Entries scanned per probe",
-        "Mean number of compared entries. It is high if fingerprints crowd, or if tables have too few leading bits.",
+        "Mean number of entries compared per probe. It is high if fingerprints cluster, or if tables have too few "
+        "leading bits.",
         "none",
         {
             "scanned": f'sum(rate(neardup_slice_events_total{{event="scanned"}}{RATE}))'
             f' / (sum(rate(neardup_slice_events_total{{event="probes"}}{RATE})) > 0)'
         },
     ),
-    Panel("Keys", "Keys per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
+    Panel("Keys", "Number of keys per slice.", "short", {"{{partition}}": "max by (partition) (neardup_slice_keys)"}),
     Panel(
         "Skew",
         "Keys of the largest slice of a table divided by the mean of its slices.",
@@ -61,7 +63,7 @@ SHARDS = [
     ),
     Panel(
         "Slice memory",
-        "Bytes of slices per worker.",
+        "Memory of the slices of each worker in bytes.",
         "bytes",
         {"{{instance}}": "sum by (instance) (neardup_slice_bytes)"},
     ),
@@ -79,7 +81,7 @@ SHARDS = [
     ),
     Panel(
         "Cut short",
-        "A second: probes with more matches than the cap, probes of common buckets, keys expired.",
+        "Per second: probes with more matches than the cap, probes of common buckets, and expired keys.",
         "ops",
         {"{{event}}": f'sum by (event) (rate(neardup_slice_events_total{{event=~"capped|common|expired"}}{RATE}))'},
     ),
@@ -90,7 +92,7 @@ AGGREGATOR = [
     VERDICTS,
     Panel(
         "Pending documents",
-        "Documents that wait for answers of shards or evidence of owners, per owner.",
+        "Number of documents that wait for answers from shards or evidence from other owners, per owner.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_pending_documents)"},
     ),
@@ -102,13 +104,13 @@ AGGREGATOR = [
     ),
     Panel(
         "Pending batches",
-        "Batches that wait for the answer of a shard partition, per owner.",
+        "Number of batches that wait for the answer of a shard partition, per owner.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_pending_batches)"},
     ),
     Panel(
         "Candidates per page",
-        "Mean number of candidates that tables found and owners compared.",
+        "Mean number of candidates per page that tables found and owners compared.",
         "none",
         {
             "candidates": f"sum(rate(neardup_candidates_total{RATE}))"
@@ -148,14 +150,14 @@ AGGREGATOR = [
     ),
     Panel(
         "Documents",
-        "Documents in the directory of an owner, including copies.",
+        "Number of documents in the directory of each owner, including copies.",
         "short",
         {"{{partition}}": "max by (partition) (neardup_directory_documents)"},
         stacked=True,
     ),
     Panel(
         "Caches",
-        "Memory of the caches of an owner. It grows to its limit and stays there.",
+        "Memory of the caches of each owner. It grows to a limit and stays there.",
         "bytes",
         {"{{partition}}": "max by (partition) (neardup_owner_cache_bytes)"},
         stacked=True,
@@ -171,7 +173,7 @@ RECLUSTER = [
     ),
     Panel(
         "Passes",
-        "Offline passes of the last day by result.",
+        "Number of offline passes in the last day by result.",
         "none",
         {"{{result}}": "sum by (result) (increase(neardup_passes_total[1d]))"},
     ),
@@ -183,7 +185,8 @@ RECLUSTER = [
     ),
     Panel(
         "Shadow checks",
-        "Documents of the sample per hour that duplicate a recent one by the rule, by the verdict of the stream.",
+        "Documents per hour in the shadow sample that by the rule duplicate a recent document, and whether the stream "
+        "found them.",
         "short",
         {"{{result}}": 'sum by (result) (increase(neardup_recall_checks_total{source="shadow"}[1h]))'},
     ),
@@ -202,16 +205,18 @@ RECLUSTER = [
     Panel(
         "Duration of the last pass", "Duration of the last offline pass.", "s", {"pass": "max(neardup_pass_seconds)"}
     ),
-    Panel("Running passes", "1 while an offline pass runs.", "none", {"passes": "sum(neardup_pass_running)"}),
+    Panel(
+        "Running passes", "Number of offline passes that are running.", "none", {"passes": "sum(neardup_pass_running)"}
+    ),
     Panel(
         "Documents and clusters",
-        "Documents and clusters of the last pass. A single document is a cluster, too.",
+        "Number of documents and clusters in the last pass. A document without duplicates is a cluster of its own.",
         "short",
         {"documents": "max(neardup_clustered_documents)", "clusters": "max(neardup_clusters)"},
     ),
     Panel(
         "Overturned verdicts",
-        "Verdicts of the stream that offline passes revised in the last day.",
+        "Number of verdicts of the stream that offline passes revised in the last day.",
         "short",
         {"overturned": "sum(increase(neardup_overturned_verdicts_total[1d]))"},
     ),

@@ -21,13 +21,13 @@ def signals(stage: str) -> list[Panel]:
         ),
         Panel(
             "Dead letters",
-            "Dead letters of the last hour by reason.",
+            "Number of dead letters in the last hour by reason.",
             "short",
             {"{{reason}}": f'sum by (reason) (increase(neardup_dead_letters_total{{stage="{stage}"}}[1h])) > 0'},
         ),
         Panel(
             "Lag",
-            "Records that are not yet read, per partition.",
+            "Number of records that are not yet processed, per partition.",
             "short",
             {"{{partition}}": f'max by (partition) (neardup_lag_records{{stage="{stage}"}})'},
         ),
@@ -40,22 +40,24 @@ def worker(stage: str) -> list[Panel]:
     batch = f'rate(neardup_batch_records_sum{{stage="{stage}"}}{RATE})'
     batches = f'rate(neardup_batch_records_count{{stage="{stage}"}}{RATE})'
     return [
-        quantiles("Time to process a batch", "Time in a worker thread.", "neardup_process_seconds", stage),
+        quantiles(
+            "Time to process a batch", "Time that a batch takes in a worker thread.", "neardup_process_seconds", stage
+        ),
         Panel(
             "Records per batch",
-            "Mean number of records. One poll is the maximum.",
+            "Mean number of records in a batch. NEARDUP_POLL_RECORDS is the maximum.",
             "none",
             {"average": f"sum({batch}) / (sum({batches}) > 0)"},
         ),
         Panel(
             "Age of the last checkpoint",
-            "Age per partition. It also grows while the partition is idle.",
+            "Age of the last checkpoint per partition. It also grows while the partition is idle.",
             "s",
             {"{{partition}}": f'time() - max by (partition) (neardup_checkpoint_timestamp_seconds{{stage="{stage}"}})'},
         ),
         Panel(
             "Replay after a restart",
-            "Records that a restart would read again, per partition.",
+            "Number of records that a restart would process again, per partition.",
             "short",
             {"{{partition}}": f'max by (partition) (neardup_replay_records{{stage="{stage}"}})'},
         ),
@@ -64,26 +66,26 @@ def worker(stage: str) -> list[Panel]:
         ),
         Panel(
             "Partitions",
-            "Partitions per worker.",
+            "Number of assigned partitions per worker.",
             "none",
             {"{{instance}}": f'sum by (instance) (neardup_assigned_partitions{{stage="{stage}"}})'},
             stacked=True,
         ),
         Panel(
             "Processors",
-            "Processors in use per worker.",
+            "Number of processors in use per worker.",
             "none",
             {"{{instance}}": f"sum by (instance) (rate(process_cpu_seconds_total{RATE}) {ours})"},
         ),
         Panel(
             "Memory",
-            "Resident memory per worker.",
+            "Resident memory per worker in bytes.",
             "bytes",
             {"{{instance}}": f"sum by (instance) (process_resident_memory_bytes {ours})"},
         ),
         Panel(
             "Rebalances",
-            "Rebalances of the last hour per worker, caused by workers that come, go or are too slow.",
+            "Number of rebalances in the last hour per worker. Causes are workers that start, stop or miss heartbeats.",
             "none",
             {"{{instance}}": f'sum by (instance) (increase(neardup_rebalances_total{{stage="{stage}"}}[1h]))'},
         ),
@@ -95,7 +97,7 @@ def sends(stage: str) -> list[Panel]:
     return [
         quantiles(
             "Time to acknowledge a batch",
-            "Time until all waves of outputs are acknowledged.",
+            "Time until the broker has acknowledged all waves of outputs of a batch.",
             "neardup_acknowledge_seconds",
             stage,
         ),

@@ -1,11 +1,11 @@
-"""Apache Kafka without Docker: runs the jars from Maven Central with the Java of this machine.
+"""Apache Kafka without Docker: runs the jars from Maven Central with the Java installation of this machine.
 
     python -m deploy.kafka.broker run --data DIR [--port 9092] [--version 4.3.1] [--nodes 1]
     python -m deploy.kafka.broker fetch [--version 4.3.1]
 
 `run` stays in the foreground until Ctrl-C or SIGTERM. As a library, `Cluster` starts, stops, kills and restarts the
-nodes one by one, on the same data. Needs only the standard library, and also runs by its path. The jars are cached
-under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
+nodes one by one, on the same data. The module needs only the standard library and can also be run by its path. The jars
+are cached under $XDG_CACHE_HOME/neardup (default ~/.cache/neardup).
 """
 
 import argparse
@@ -73,7 +73,7 @@ def free_port() -> int:
 def common_properties(nodes: int = 1) -> dict[str, str]:
     """Return the properties of every broker in a cluster of `nodes`, in containers as well as from Maven.
 
-    Those that depend on the addresses and folders of a node are not among them.
+    Properties that depend on the addresses and folders of a node are not included.
     """
     copies = str(min(3, nodes))
     return {
@@ -82,7 +82,7 @@ def common_properties(nodes: int = 1) -> dict[str, str]:
         "transaction.state.log.replication.factor": copies,
         "transaction.state.log.min.isr": "1",
         "offsets.topic.num.partitions": "8",
-        # A killed broker comes back only when its old session has ended.
+        # A killed broker can rejoin only when its old session has ended.
         "broker.session.timeout.ms": "5000",
         "broker.heartbeat.interval.ms": "1000",
         "group.initial.rebalance.delay.ms": "0",
@@ -112,11 +112,11 @@ class Node:
 
 
 class Cluster:
-    """The brokers of one version on one data directory, each a process.
+    """A cluster of brokers of one version on one data directory. Each broker is a process.
 
-    The constructor starts nothing; `with` starts and stops the cluster. Every method acts on all nodes unless one is
-    given. Clients connect with `protocol` as one of `scram_users` (passwords by name). `properties` are added to those
-    of every node.
+    The constructor starts nothing; `with` starts and stops the cluster. Every method acts on all nodes unless a
+    node is given. Clients connect with `protocol` as one of `scram_users`, which maps names to passwords. `properties`
+    are added to the properties of every node.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Cluster:
 
     def _java(self) -> list[str]:
         logger = "-Dorg.slf4j.simpleLogger"
-        # The class that reports clients whose authentication failed does so at this level.
+        # This class reports clients whose authentication failed, at the level info.
         levels = [f"{logger}.defaultLogLevel=warn", f"{logger}.log.org.apache.kafka.common.network.Selector=info"]
         return ["java", f"-Xmx{HEAP}", f"-Xms{HEAP}", *FRUGAL, *levels, "-cp", f"{jars(self.version)}/*"]
 
@@ -228,14 +228,14 @@ class Cluster:
             node.process = subprocess.Popen(
                 [*self._java(), "kafka.Kafka", str(node.directory / "server.properties")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,  # Ctrl-C is for whoever started us; we stop the broker in order
+                start_new_session=True,  # Ctrl-C must not reach the broker, which this process stops itself
             )  # fmt: skip
 
     def _storage_tool(self, *arguments: str) -> str:
         command = [*self._java(), "kafka.tools.StorageTool", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise BrokerError(f"formatting the store failed:\n{done.stdout}{done.stderr}")
+            raise BrokerError(f"the storage tool of Kafka failed:\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def _configuration(self, node: Node) -> dict[str, str]:
@@ -258,11 +258,11 @@ class Cluster:
         while time.monotonic() < deadline:
             assert node.process
             if node.process.poll() is not None:
-                raise BrokerError(f"node {node.id} ended with {node.process.returncode}:\n{_tail(node.log)}")
+                raise BrokerError(f"node {node.id} ended with exit code {node.process.returncode}:\n{_tail(node.log)}")
             with contextlib.suppress(OSError), socket.create_connection((node.address.split(":")[0], node.port), 1):
                 return
             time.sleep(0.1)
-        raise BrokerError(f"node {node.id} did not listen within {START_SECONDS:g} s:\n{_tail(node.log)}")
+        raise BrokerError(f"node {node.id} did not accept connections within {START_SECONDS:g} s:\n{_tail(node.log)}")
 
 
 def _tail(path: Path) -> str:

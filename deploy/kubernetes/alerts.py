@@ -1,6 +1,6 @@
 """Prints the alert rules as a resource of the Prometheus operator.
 
-python -m deploy.kubernetes.alerts | kubectl apply --namespace neardup --filename -
+Usage: `python -m deploy.kubernetes.alerts | kubectl apply --namespace neardup --filename -`
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Prometheus without Docker or root: the programs on the PATH, or Debian's package, unpacked without installation.
+"""Prometheus without Docker or root: the programs on the PATH, or those of Debian's package without installation.
 
     python -m deploy.prometheus.fetch        # prints the directory with prometheus and promtool
 
@@ -34,13 +34,15 @@ def programs() -> Path:
 def _fetch(cache: Path) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
-            raise FetchError(f"expected prometheus and promtool on the PATH, or {tool} to fetch Debian's package with")
+            raise FetchError(f"expected prometheus and promtool on the PATH, or {tool} to fetch them; install either")
     cache.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache.parent) as work:
         _run(["apt-get", "download", "prometheus"], work)
         packages = list(Path(work).glob("*.deb"))
         if len(packages) != 1:
-            raise FetchError(f"expected one package from apt-get download, got {len(packages)}; is apt's list empty?")
+            raise FetchError(
+                f"expected one package from apt-get download, got {len(packages)}; run apt-get update first"
+            )
         unpacked = Path(work) / "unpacked"
         _run(["dpkg-deb", "--extract", str(packages[0]), str(unpacked)], work)
         try:
@@ -57,9 +59,11 @@ def _run(command: list[str], directory: str) -> None:
             command, cwd=directory, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        raise FetchError(f"{command[0]} did not end within {FETCH_SECONDS} s") from error
+        raise FetchError(f"{command[0]} did not end within {FETCH_SECONDS} s; check the network") from error
     if done.returncode != 0:
-        raise FetchError(f"{' '.join(command[:2])} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+        raise FetchError(
+            f"{' '.join(command[:2])} ended with exit code {done.returncode}: {done.stderr.strip()[-500:]}"
+        )
 
 
 if __name__ == "__main__":

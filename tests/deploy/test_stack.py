@@ -138,7 +138,7 @@ def test_an_ended_process_does_not_count_as_running_before_it_is_reaped(tmp_path
 
 def test_up_shows_the_end_of_the_log_of_a_failed_process(tmp_path: Path) -> None:
     process = _process(tmp_path / "it", "-c", "import sys; sys.exit('the reason')")
-    with pytest.raises(StackError, match=r"(?s)it ended with 1:.*the reason"):
+    with pytest.raises(StackError, match=r"(?s)it ended with exit code 1:.*the reason"):
         stack.up([process])
 
 
