@@ -27,6 +27,7 @@
     └── StateError             a state directory cannot be used
         ├── WrongState         written for another partition, plan or signature version
         ├── NotClustered       no offline pass has written the results that a query needs
+        ├── StateInUse         another process, or another object of this process, uses the state directory
         ├── StateUnavailable   the disk is full, read-only or missing
         └── CorruptState       truncated or altered files
 
@@ -180,6 +181,10 @@ class WrongState(StateError):
 
 class NotClustered(StateError):
     """No offline pass has run yet, or its results lack the part that a query needs."""
+
+
+class StateInUse(StateError):
+    """Another process, or another object of this process, uses the state directory."""
 
 
 class StateUnavailable(StateError):

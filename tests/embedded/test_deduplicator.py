@@ -1,11 +1,15 @@
 """Tests of the main class of the library."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from neardup import Deduplicator, Kind, Page, Relation, Settings
-from neardup.errors import InvalidPage
+from neardup.errors import InvalidPage, StateInUse, StateUnavailable, WrongState
 
 TEXT = (
     "The river rises in the hills to the north of the old town and runs for ninety miles to the sea. In dry summers it "
@@ -72,3 +76,56 @@ def test_it_can_be_closed_twice() -> None:
     known = Deduplicator(settings=SETTINGS)
     known.close()
     known.close()
+
+
+IN_ANOTHER_PROCESS = """
+import sys
+from neardup import Deduplicator, Settings
+try:
+    Deduplicator(sys.argv[1], Settings(tables=4, bands="4x8", processes=1)).close()
+except Exception as error:
+    print(type(error).__name__, error)
+else:
+    print("opened")
+"""
+
+
+def in_another_process(state: Path) -> str:
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(state)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
+
+
+def test_a_second_user_of_a_state_directory_is_refused_and_the_first_is_not_disturbed(tmp_path: Path) -> None:
+    with Deduplicator(tmp_path, SETTINGS) as known:
+        known.add(page("https://a.example/"))
+        with pytest.raises(StateInUse) as raised:
+            Deduplicator(tmp_path, SETTINGS)
+        refused = in_another_process(tmp_path)
+        assert known.add(page("https://b.example/")).verdict is Kind.DUPLICATE
+    assert str(raised.value).startswith(f"{tmp_path}: already in use by this process ({os.getpid()}): ")
+    assert refused.startswith(f"StateInUse {tmp_path}: already in use by process {os.getpid()}: ")
+    assert not any("delete" in message or "RocksDB" in message for message in (str(raised.value), refused))
+    assert in_another_process(tmp_path) == "opened"
+    with Deduplicator(tmp_path, SETTINGS) as known:
+        assert known.add(page("https://c.example/")).verdict is Kind.DUPLICATE
+
+
+def test_the_directory_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    code = IN_ANOTHER_PROCESS.replace(".close()", "; os.kill(os.getpid(), 9)").replace("import sys", "import os, sys")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=120, check=False)
+    assert done.returncode == -9
+    assert (tmp_path / "lock").read_text().strip().isdigit()
+    Deduplicator(tmp_path, SETTINGS).close()
+
+
+def test_a_directory_is_free_after_an_error_at_the_start(tmp_path: Path) -> None:
+    Deduplicator(tmp_path, SETTINGS).close()
+    with pytest.raises(WrongState):
+        Deduplicator(tmp_path, replace(SETTINGS, hamming=2))
+    Deduplicator(tmp_path, SETTINGS).close()
+
+
+def test_a_directory_that_cannot_be_created_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StateUnavailable, match="expected a directory that can be written"):
+        Deduplicator(tmp_path / "file" / "state", SETTINGS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from neardup.embedded.embedded import FILE, Embedded, read_progress
-from neardup.errors import InputError, SettingsError, WrongState
+from neardup.errors import InputError, SettingsError, StateInUse, WrongState
 from neardup.messages.verdicts import read_verdict
 from neardup.resharding import state_directory
 from neardup.resharding.resharding import Resharding
@@ -113,10 +113,30 @@ async def test_the_old_settings_are_refused_afterwards(tmp_path: Path) -> None:
 async def test_an_interrupted_run_must_be_finished_first(tmp_path: Path) -> None:
     async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
         await stream.feed(PAGES[:5])
-        with pytest.raises(WrongState, match="got one that was interrupted or is still running"):
-            plan_resharding(tmp_path, SETTINGS)
-    with pytest.raises(WrongState, match="got one that was interrupted or is still running"):
+    with pytest.raises(WrongState, match="got one that was interrupted"):
         plan_resharding(tmp_path, SETTINGS)
+
+
+async def test_a_directory_in_use_is_refused_and_unchanged(tmp_path: Path) -> None:
+    await verdicts(tmp_path, SETTINGS, PAGES[:5])
+    resharding = plan_resharding(tmp_path, SETTINGS)
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
+        before = {path.name for path in tmp_path.iterdir()}
+        for attempt in (lambda: plan_resharding(tmp_path, SETTINGS), lambda: reshard_state(tmp_path, resharding)):
+            with pytest.raises(StateInUse, match="already in use by this process"):
+                attempt()
+        assert {path.name for path in tmp_path.iterdir()} == before
+        await stream.finish()
+    reshard_state(tmp_path, resharding)
+
+
+async def test_a_plan_of_a_directory_that_has_changed_since_is_refused(tmp_path: Path) -> None:
+    await verdicts(tmp_path, SETTINGS, PAGES[:5])
+    resharding = plan_resharding(tmp_path, SETTINGS)
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
+        await stream.feed(PAGES[5:8])
+    with pytest.raises(WrongState, match="got one that was interrupted"):
+        reshard_state(tmp_path, resharding)
 
 
 def test_a_directory_without_state_is_refused(tmp_path: Path) -> None:

@@ -293,3 +293,27 @@ def test_a_file_that_replaced_that_of_an_interrupted_run_is_not_truncated(crawl:
     moved = neardup("dedup", crawl / "tuesday.jsonl", "--out", tmp_path / "new.jsonl", "--state", state)
     assert moved.returncode == 0
     assert f"the interrupted run wrote to {out}" in moved.stderr
+
+
+def test_a_second_run_on_a_state_directory_is_refused_and_changes_nothing(crawl: Path, tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "out.jsonl"
+    arguments = ("--state", state, "--out", out)
+    first = subprocess.Popen(
+        [str(BIN / "neardup"), "dedup", "-", *map(str, arguments)],
+        env=os.environ | {"NEARDUP_PROCESSES": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while not (state / "outputs.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for other in (("dedup", crawl / "tuesday.jsonl", *arguments, "--overwrite"), ("reshard", "--state", state)):
+        refused = neardup(*other)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"Error: {state}: already in use by process {first.pid}: ")
+        assert "delete" not in refused.stderr
+    assert neardup("status", "--state", state).returncode == 0
+    _, problems = first.communicate((crawl / "monday.jsonl").read_bytes(), timeout=60)
+    assert first.returncode == 0, problems
+    assert len(last(out)) == 200

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neardup.embedded.embedded import Embedded
+from neardup.embedded.state_lock import StateLock
 from neardup.embedded.summary import Tally
 from neardup.errors import InputError
 from neardup.inputs import Item, Source, open_input
@@ -92,6 +93,8 @@ def dedup(
             raise InputError(f"{name}: expected an output file, got one of the inputs")
     with ExitStack() as stack:
         directory = state or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        # Before the record of output files is read: a run that is ending would still change it.
+        lock = stack.enter_context(StateLock(directory))
         try:
             outputs = stack.enter_context(OutputFiles(directory, existing))
             verdicts = outputs.open(out)
@@ -102,7 +105,16 @@ def dedup(
             click.echo(f"the interrupted run wrote to {path}; its remaining verdicts go to {out}", err=True)
         progress = stack.enter_context(_progress())
         run = DedupRun(
-            sources, directory, settings, outputs, verdicts, rejects, progress, save_seconds=save_seconds, again=again
+            sources,
+            directory,
+            settings,
+            outputs,
+            verdicts,
+            rejects,
+            progress,
+            lock=lock,
+            save_seconds=save_seconds,
+            again=again,
         )
         interrupted = asyncio.run(run.run())
     summary = run.tally.summary()
@@ -134,6 +146,7 @@ class DedupRun:
         rejects: OutputFile | None,
         progress: Progress,
         *,
+        lock: StateLock,
         save_seconds: float,
         again: bool,
     ) -> None:
@@ -148,7 +161,7 @@ class DedupRun:
         self._again = again
         self._stop = asyncio.Event()
         self._taken: dict[str, int] = {}
-        self._stream = Embedded(state, settings, on_verdict=self._told, on_dead_letter=self._rejected)
+        self._stream = Embedded(state, settings, on_verdict=self._told, on_dead_letter=self._rejected, lock=lock)
 
     async def run(self) -> bool:
         """Process all sources; return whether a signal interrupted the run."""

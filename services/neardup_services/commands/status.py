@@ -97,7 +97,7 @@ def _worker_row(each: WorkerView) -> _Row:
 
 def _print_state(path: Path, view: StateView) -> None:
     if view.pages is not None:
-        how = "saved" if view.clean else "interrupted: the next run resumes from here"
+        how = "saved" if view.clean else "in use or interrupted: the next run resumes from here"
         click.echo(f"{path}: {view.pages:,} pages in {view.runs} {'run' if view.runs == 1 else 'runs'}, {how}")
     click.echo(f"plan {', '.join(view.plans) or '-'}; signatures {', '.join(view.signature_versions) or '-'}")
     rows: list[_Row] = [

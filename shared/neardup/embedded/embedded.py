@@ -2,8 +2,10 @@
 
 The next run resumes from the state directory:
 
+    <state>/lock               held while the directory is in use
     <state>/embedded.json      number of pages, settings, and notes of the caller
     <state>/outputs.json       output files of `neardup dedup`, written by that command
+    <state>/folders/           files that `neardup dedup` has processed, written by that command
     <state>/<partition>/       state of each stage
     <state>/corpus/            judged documents, for the offline pass
 
@@ -19,12 +21,14 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
 from neardup.deployment.deployment import SERVICES, Deployment, make_runner
 from neardup.deployment.topics import topic_specs
+from neardup.embedded.state_lock import StateLock
 from neardup.errors import CorruptState, NeardupError, WrongState
 from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
@@ -121,7 +125,8 @@ class Embedded:
     stages.
 
     `on_verdict` is called with every verdict as bytes in the settings' format, in the order of their creation;
-    `on_dead_letter` is called with every dead letter.
+    `on_dead_letter` is called with every dead letter. Entering raises StateInUse if the directory is in use. A caller
+    that holds its lock already passes it as `lock`, and releases it afterwards.
     """
 
     def __init__(
@@ -132,30 +137,47 @@ class Embedded:
         on_verdict: Callable[[bytes], None],
         on_dead_letter: Callable[[bytes], None] = lambda letter: None,
         clock: Callable[[], float] = time.time,
+        lock: StateLock | None = None,
     ) -> None:
-        before = read_progress(state)
-        self._settings = embedded_settings(settings, state, before.generation if before else 0)
+        self._given_settings = settings
         self._state = state
         self._on_verdict = on_verdict
         self._on_dead_letter = on_dead_letter
         self._clock = clock
-        self._deployment = Deployment(self._settings)
-        self._topics = self._deployment.topics
+        self._lock = StateLock(state) if lock is None else nullcontext()
+        self._held = ExitStack()
         self._log: MemoryLog
         self._first: dict[str, int] = {}
         self._read: dict[str, int] = {}
-        self.progress = Progress(plan=self._deployment.plan.digest, generation=self._settings.generation)
+        self.progress: Progress
 
     async def __aenter__(self) -> Self:
-        self._state.mkdir(parents=True, exist_ok=True)
-        before = self._load()
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)
+            await self._start()
+            self._held = stack.pop_all()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        with self._held:
+            await self._end()
+
+    async def _start(self) -> None:
+        # Read under the lock: resharding changes the generation.
+        found = read_progress(self._state)
+        self._settings = embedded_settings(self._given_settings, self._state, found.generation if found else 0)
+        self._deployment = Deployment(self._settings)
+        self._topics = topics = self._deployment.topics
+        plan = self._deployment.plan.digest
+        if found is not None:
+            require_plan(self._state, found, plan)
+        before = found or Progress(plan=plan)
         now = int(self._clock() * 1000)
         # Pages that are fed again after a crash must keep their timestamp.
         timestamp = max(now, before.timestamp) if before.clean else before.timestamp
         self.progress = replace(before, life=before.life + 1, timestamp=timestamp, clean=False)
         self._write()
         life = self.progress.life * _OFFSETS_PER_LIFE
-        topics = self._topics
         self._first = {topics.pages: self.progress.pages} | dict.fromkeys(
             (topics.probes, topics.inbox, topics.documents), life
         )
@@ -171,11 +193,10 @@ class Embedded:
             while any(runner.not_ready() for runner in self._runners):
                 await self._poll()
         except BaseException:
-            await self.__aexit__(None, None, None)
+            await self._end()
             raise
-        return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+    async def _end(self) -> None:
         for runner in self._runners:
             # Unsaved state must not become durable: the next run may assign these numbers to other pages.
             if self.progress.clean:
@@ -264,13 +285,6 @@ class Embedded:
             if records:
                 self._read[topic] = records[-1].offset + 1
                 self._log.trim(partition, self._read[topic])
-
-    def _load(self) -> Progress:
-        found = read_progress(self._state)
-        if found is None:
-            return self.progress
-        require_plan(self._state, found, self.progress.plan)
-        return found
 
     def _write(self) -> None:
         write_progress(self._state, self.progress)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from neardup.deployment.deployment import SERVICES, Deployment
-from neardup.embedded.embedded import FILE, embedded_settings, read_progress, require_plan, write_progress
+from neardup.embedded.embedded import FILE, Progress, embedded_settings, read_progress, require_plan, write_progress
+from neardup.embedded.state_lock import StateLock
 from neardup.errors import InputError, WrongState
 from neardup.index.plan.routing import Routing
 from neardup.log import Output, Partition, PlainRecord
@@ -27,26 +28,36 @@ def plan_resharding(
 ) -> Resharding:
     """Return the resharding of an embedded state without changing it.
 
-    Raises InputError when there is no state, WrongState when a run is unfinished or had other settings.
+    Raises InputError if there is no state, StateInUse if it is in use, and WrongState if a run is unfinished or had
+    other settings.
     """
-    progress = read_progress(state)
-    if progress is None:
+    if not (state / FILE).exists():
         raise InputError(f"{state}: expected the state of `neardup dedup`, with {FILE}, got none")
+    with StateLock(state):
+        progress = _read_progress(state)
     before = embedded_settings(settings, state, progress.generation)
     resharding = Resharding.of(before, slice_bits=slice_bits, band_slice_bits=band_slice_bits)
     require_plan(state, progress, resharding.old.plan.digest)
-    if not progress.clean:
-        raise WrongState(
-            f"{state}: expected a finished run, got one that was interrupted or is still running: let it finish, or "
-            "run `neardup dedup` once more to finish it"
-        )
+    _require_finished(state, progress)
     return resharding
 
 
 def reshard_state(state: Path, resharding: Resharding, *, on_step: Callable[[str], None] = lambda line: None) -> None:
-    """Apply a resharding. `on_step` receives a line about each step. Raises StateError."""
-    progress = read_progress(state)
-    assert progress is not None, "there was one when the resharding was planned"
+    """Apply a resharding. `on_step` receives a line about each step. Raises StateError, in particular StateInUse."""
+    with StateLock(state):
+        _reshard(state, resharding, on_step)
+
+
+def _reshard(state: Path, resharding: Resharding, on_step: Callable[[str], None]) -> None:
+    progress = _read_progress(state)
+    # Another command may have used the directory since the resharding was planned.
+    require_plan(state, progress, resharding.old.plan.digest)
+    _require_finished(state, progress)
+    if progress.generation != resharding.old.settings.generation:
+        raise WrongState(
+            f"{state}: expected generation {resharding.old.settings.generation}, got {progress.generation}: another "
+            "command resharded it; run the command again"
+        )
     _remove(state, resharding.new)
     _reshard_owner(state, resharding)
     on_step("owner 0: its directory")
@@ -58,6 +69,20 @@ def reshard_state(state: Path, resharding: Resharding, *, on_step: Callable[[str
         state, replace(progress, plan=resharding.new.plan.digest, generation=resharding.new.settings.generation)
     )
     _remove(state, resharding.old)
+
+
+def _read_progress(state: Path) -> Progress:
+    progress = read_progress(state)
+    assert progress is not None, "no command removes the file"
+    return progress
+
+
+def _require_finished(state: Path, progress: Progress) -> None:
+    if not progress.clean:
+        raise WrongState(
+            f"{state}: expected a finished run, got one that was interrupted: run `neardup dedup` once more to finish "
+            "it"
+        )
 
 
 def _reshard_owner(state: Path, resharding: Resharding) -> None:

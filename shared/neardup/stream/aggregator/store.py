@@ -14,7 +14,7 @@ from typing import Final
 
 from rocksdict import AccessType, BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteOptions
 
-from neardup.errors import CorruptState, StateError, StateUnavailable, WrongState
+from neardup.errors import CorruptState, StateError, StateInUse, StateUnavailable, WrongState
 
 VERSION: Final = 2
 
@@ -49,10 +49,12 @@ class Store:
         except Exception as error:  # rocksdict raises a bare Exception for everything
             if _is_disk_error(error):
                 raise self._unavailable(error) from error
-            raise CorruptState(
-                f"{path}: RocksDB cannot open it: {error}. If another worker uses the directory, give each its own "
-                "NEARDUP_STATE; otherwise delete it and the log rebuilds it"
-            ) from error
+            if _is_locked(error):
+                raise StateInUse(
+                    f"{path}: already in use: give each worker its own NEARDUP_STATE, or wait until the other process "
+                    f"ends ({error})"
+                ) from error
+            raise CorruptState(f"{path}: RocksDB cannot open it: {error}; delete it and the log rebuilds it") from error
         self._changes: dict[bytes, bytes | None] = {}
         self._frozen: dict[bytes, bytes | None] = {}
         """Changes that are being written: older than `_changes`, newer than the values on disk."""
@@ -197,6 +199,11 @@ def _is_disk_error(error: Exception) -> bool:
     return any(
         os.strerror(code) in message for code in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)
     )
+
+
+def _is_locked(error: Exception) -> bool:
+    # The first message is about another process, the second one about this process.
+    return any(text in str(error) for text in ("While lock file: ", "lock hold by current process"))
 
 
 def _options() -> Options:
