@@ -111,6 +111,25 @@ async def test_a_crash_in_the_middle_of_a_save_loses_nothing(
     assert kinds([*before, *after]) == expected
 
 
+async def test_notes_that_the_caller_changes_later_count_only_from_the_next_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def torn(self: Runner) -> None:
+        raise Crash
+
+    notes = {"taken": 3}
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
+        await stream.feed(PAGES[:3])
+        await stream.save(notes)
+        await stream.feed(PAGES[3:5])
+        notes["taken"] = 5
+        monkeypatch.setattr(Runner, "save", torn)
+        with pytest.raises(Crash):
+            await stream.save(notes)
+    progress = json.loads((tmp_path / FILE).read_text())
+    assert (progress["pages"], progress["notes"], progress["saving"]) == (3, {"taken": 3}, {"taken": 5})
+
+
 async def test_notes_are_read_back(tmp_path: Path) -> None:
     await run(tmp_path, PAGES[:5], save_at=3, crash_at=4)
     stream = Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None)

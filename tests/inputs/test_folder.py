@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from neardup.errors import InputError
 from neardup.inputs import open_input
+from neardup.inputs.folder import FolderSource
 
 
 @pytest.fixture
@@ -79,3 +81,46 @@ def test_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
 def test_circular_links_are_not_followed(folder: Path) -> None:
     (folder / "sub" / "circle").symlink_to(folder)
     assert len(list(open_input(str(folder)).items())) == 5
+
+
+def resumed(folder: Path, count: int, unfinished: int = 0) -> list[tuple[int, str | None]]:
+    """Process the folder with a record of processed files. Return the numbers and URLs of the items."""
+    source = open_input(str(folder))
+    assert isinstance(source, FolderSource)
+    source.resume(folder / "record", count, unfinished)
+    items = list(source.items(after=count - 1))
+    source.save(count + len(items))
+    assert source.bytes_read == source.bytes_total
+    return [(item.number, item.page.url.removeprefix("file:///") if item.page else None) for item in items]
+
+
+def test_files_that_are_new_since_the_last_run_are_read_wherever_they_sort(folder: Path) -> None:
+    assert [url for _, url in resumed(folder, 0)] == [
+        "a.HTM", "b.html", "%C3%BC.html", "sub/c%20d.txt", "sub/deep/e.xhtml",
+    ]  # fmt: skip
+    for name in ("0.html", "sub/d.html", "z.html"):
+        (folder / name).write_text("new")
+    (folder / "b.html").unlink()
+    assert resumed(folder, 5) == [(5, "0.html"), (6, "z.html"), (7, "sub/d.html")]
+    assert resumed(folder, 8) == []
+
+
+def test_items_of_a_save_that_was_cut_off_are_repeated_in_order_before_new_ones(folder: Path) -> None:
+    (folder / "c.html").symlink_to(folder / "gone")
+    assert resumed(folder, 0)[1:4] == [(1, "b.html"), (2, None), (3, "%C3%BC.html")]
+    (folder / "0.html").write_text("new")
+    (folder / "c.html").unlink()
+    (folder / "c.html").write_text("It could not be read before, so its number must not get a page.")
+    assert resumed(folder, 1, 3) == [
+        (1, "b.html"), (2, None), (3, "%C3%BC.html"), (4, "0.html"), (5, "sub/c%20d.txt"), (6, "sub/deep/e.xhtml"),
+    ]  # fmt: skip
+
+
+def test_a_page_of_a_save_that_was_cut_off_must_not_be_gone(folder: Path) -> None:
+    resumed(folder, 0)
+    (folder / "b.html").rename(folder / "c.html")
+    with pytest.raises(InputError, match="expected the page of item 1 again, got a file that was removed or renamed"):
+        resumed(folder, 1, 3)
+    (folder / "b.html").symlink_to(folder / "gone")
+    with pytest.raises(InputError, match=r"expected the page of item 1 again, got b\.html: "):
+        resumed(folder, 1, 3)

@@ -1,11 +1,14 @@
 """`neardup dedup`: finds the duplicates among pages in files, without a broker."""
 
 import asyncio
+import hashlib
 import json
+import os
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
@@ -15,14 +18,14 @@ from typing import Any, Final
 import click
 import orjson
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neardup.embedded.embedded import Embedded
 from neardup.embedded.state_lock import StateLock
 from neardup.embedded.summary import Tally
 from neardup.errors import InputError
 from neardup.inputs import Item, Source, open_input
-from neardup.inputs.folder import DEFAULT_PREFIX
+from neardup.inputs.folder import DEFAULT_PREFIX, FolderSource
 from neardup.inputs.opening import STANDARD_INPUT
 from neardup.messages import dead_letters
 from neardup.runtime.process_tuning import tune_process
@@ -32,6 +35,8 @@ from neardup_services.commands.output_files import STANDARD_OUTPUT, Existing, Ou
 
 CHUNK: Final = 256
 """Number of items that are read at once."""
+FOLDERS: Final = "folders"
+"""Directory in the state directory for the records of processed files, one per folder."""
 EXIT_REJECTED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 
@@ -152,7 +157,10 @@ class DedupRun:
     ) -> None:
         self.started = time.monotonic()
         self.tally = Tally(0)
-        self._sources = sources
+        self._sources = {_key(source): source for source in sources}
+        self._items: dict[str, Iterator[Item]] = {}
+        self._folders: dict[str, FolderSource] = {}
+        self._state = state
         self._outputs = outputs
         self._verdicts = verdicts
         self._rejects = rejects
@@ -160,7 +168,10 @@ class DedupRun:
         self._save_seconds = save_seconds
         self._again = again
         self._stop = asyncio.Event()
+        self._saved = self.started
+        self._task = TaskID(0)
         self._taken: dict[str, int] = {}
+        """Number of the last item taken from each source."""
         self._stream = Embedded(state, settings, on_verdict=self._told, on_dead_letter=self._rejected, lock=lock)
 
     async def run(self) -> bool:
@@ -170,44 +181,69 @@ class DedupRun:
             loop.add_signal_handler(number, self._stop.set)
         async with self._stream:
             self.tally = Tally(self._stream.page_count)
-            sources = self._in_order()
+            unfinished = self._unfinished()
+            await self._resume(unfinished)
             self._outputs.start()
-            sizes = [source.bytes_total for source in sources]
+            sizes = [source.bytes_total for source in self._sources.values()]
             total = None if None in sizes else sum(size or 0 for size in sizes)
-            task = self._progress.add_task("pages", total=total, pages=0, rate="")
-            saved = time.monotonic()
-            for source in sources:
-                items = source.items(after=self._taken.get(_key(source), -1))
-
-                def next_items() -> list[Item]:
-                    return list(islice(items, CHUNK))  # noqa: B023
-
-                while not self._stop.is_set() and (chunk := await asyncio.to_thread(next_items)):
-                    await self._take(source, chunk)
-                    self._show(task, sources)
-                    if time.monotonic() - saved > self._save_seconds:
-                        await self._note_outputs()
-                        await self._stream.save(self._taken)
-                        saved = time.monotonic()
-            await self._note_outputs()
+            self._task = self._progress.add_task("pages", total=total, pages=0, rate="")
+            # Some stages may have saved these pages already, so they come first and in the same order. A save before
+            # the last of them would lose the record of the others.
+            for key, last in unfinished.items():
+                if not await self._read(key, last):
+                    return True
+            if unfinished:
+                await self._save()
+            for key in self._sources:
+                if not await self._read(key):
+                    break
+            await self._before_save()
             # The next run reads new content from standard input, so its position is kept only for a crash.
             await self._stream.finish({key: number for key, number in self._taken.items() if key != STANDARD_INPUT})
             self._outputs.note(complete=not self._stop.is_set())
         return self._stop.is_set()
 
-    def _in_order(self) -> list[Source]:
-        """Return the sources in order: first those whose progress is uncertain because a save was interrupted."""
+    def _unfinished(self) -> dict[str, int]:
+        """Return the sources of a save that was interrupted, in the order of processing, each with its last item."""
         before = self._stream.progress
-        self._taken = {} if self._again and before.saving is None else dict(before.notes or {})
-        unsure = [name for name, number in (before.saving or {}).items() if self._taken.get(name, -1) < number]
-        given = {_key(source): source for source in self._sources}
-        missing = [name for name in unsure if name not in given]
+        notes = before.notes or {}
+        found = {key: last for key, last in (before.saving or {}).items() if notes.get(key, -1) < last}
+        missing = [key for key in found if key not in self._sources]
         if missing:
             raise InputError(
                 f"the last run was interrupted while it saved: expected {', '.join(missing)} among the inputs, got "
                 "other inputs; add them to make sure that no page is lost"
             )
-        return [given[name] for name in unsure] + [source for name, source in given.items() if name not in unsure]
+        return found
+
+    async def _resume(self, unfinished: Mapping[str, int]) -> None:
+        """Set up the items of all sources, after those that earlier runs have processed."""
+        self._taken = dict(self._stream.progress.notes or {})
+        if self._again and not unfinished and self._taken.keys() & self._sources.keys():
+            self._taken = {key: number for key, number in self._taken.items() if key not in self._sources}
+            # A save that is cut off later must be compared with this and not with the progress of earlier runs.
+            await self._stream.save(self._taken)
+        for key, source in self._sources.items():
+            last = self._taken.get(key, -1)
+            if isinstance(source, FolderSource) and source.is_folder:
+                name = hashlib.blake2b(os.fsencode(key), digest_size=16).hexdigest()
+                source.resume(self._state / FOLDERS / name, last + 1, unfinished.get(key, last) - last)
+                self._folders[key] = source
+            self._items[key] = source.items(after=last)
+
+    async def _read(self, key: str, last: int | None = None) -> bool:
+        """Process the items of a source, up to the number `last` if it is given. Return False when interrupted."""
+        source = self._sources[key]
+        items = self._items[key] if last is None else _up_to(self._items[key], last)
+        while not self._stop.is_set():
+            chunk = await asyncio.to_thread(lambda: list(islice(items, CHUNK)))
+            if not chunk:
+                return True
+            await self._take(source, chunk)
+            self._show()
+            if last is None and time.monotonic() - self._saved > self._save_seconds:
+                await self._save()
+        return False
 
     async def _take(self, source: Source, chunk: list[Item]) -> None:
         pages = []
@@ -219,12 +255,21 @@ class DedupRun:
                 self.tally.add_page(item.page.url, len(item.page.content))
         if pages:
             await self._stream.feed(pages)
+        # The order of the keys is that of processing.
+        self._taken.pop(_key(source), None)
         self._taken[_key(source)] = chunk[-1].number
 
-    async def _note_outputs(self) -> None:
-        """Make all verdicts of the processed pages durable, before the state is saved."""
+    async def _save(self) -> None:
+        await self._before_save()
+        await self._stream.save(self._taken)
+        self._saved = time.monotonic()
+
+    async def _before_save(self) -> None:
+        """Write every verdict and every record of a processed file that a save covers to disk before it."""
         await self._stream.drain()
         self._outputs.note()
+        for key, folder in self._folders.items():
+            await asyncio.to_thread(folder.save, self._taken.get(key, -1) + 1)
 
     def _told(self, value: bytes) -> None:
         self._verdicts.write(value)
@@ -242,16 +287,23 @@ class DedupRun:
             # A file name may contain bytes that are not UTF-8.
             self._rejects.write(json.dumps(fields, ensure_ascii=False).encode(errors="backslashreplace"))
 
-    def _show(self, task: Any, sources: list[Source]) -> None:
+    def _show(self) -> None:
         seconds = time.monotonic() - self.started
         pages = self._stream.page_count - self._stream.progress.pages
-        read = sum(source.bytes_read for source in sources)
-        self._progress.update(task, completed=read, pages=pages, rate=f"{pages / seconds:,.0f}/s")
+        read = sum(source.bytes_read for source in self._sources.values())
+        self._progress.update(self._task, completed=read, pages=pages, rate=f"{pages / seconds:,.0f}/s")
 
 
 def _key(source: Source) -> str:
     """Return the name of a source in the state: its absolute path, however the command line spells it."""
     return source.name if source.name == STANDARD_INPUT else str(Path(source.name).resolve())
+
+
+def _up_to(items: Iterator[Item], last: int) -> Iterator[Item]:
+    for item in items:
+        yield item
+        if item.number >= last:
+            return
 
 
 def _progress() -> Progress:

@@ -234,6 +234,8 @@ class Embedded:
     async def save(self, notes: Notes | None = None) -> None:
         """Drain the stream and make everything durable, with `notes` for `progress.notes`."""
         await self.drain()
+        # The caller may change its mapping later, but the notes of this save are written once more by the next one.
+        notes = None if notes is None else dict(notes)
         self.progress = replace(self.progress, saving=notes)
         self._write()
         for runner in self._runners:
