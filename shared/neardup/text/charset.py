@@ -1,7 +1,8 @@
-"""Which charset a page is in, and its bytes in UTF-8. Nothing here raises, whatever the bytes or the labels are.
+"""Detection of a page's charset, and conversion to UTF-8. Nothing here raises, whatever the bytes or labels are.
 
-In the order of the HTML standard (§13.2.3): byte order mark, what the server said, what the page says of itself. Then
-UTF-8 if it is that, else windows-1252, in which every byte means something.
+The sources are tried in the order of the HTML standard (§13.2.3): the byte order mark, the label from the server, and
+the label in the page. A page without a valid label is read as UTF-8 if its bytes are valid UTF-8, and otherwise as
+windows-1252, in which every byte is a character.
 """
 
 import re
@@ -11,7 +12,7 @@ _PRESCAN: Final = 1024
 
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
-# Labels as on the web → the codec that browsers use for them. Others are as good as no label.
+# Python codecs by the labels that occur on the web, as browsers interpret them. Any other label is ignored.
 _CODECS: Final[dict[str, str]] = {
     label: codec
     for codec, labels in {
@@ -62,12 +63,12 @@ _PARAMETER: Final = re.compile(r"charset\s*=\s*[\"']?\s*([^\s;\"']{1,40})", re.I
 
 
 def codec_of(label: str | None) -> str | None:
-    """The codec for a label, None if there is no such charset on the web."""
+    """Return the codec for a label, or None if browsers do not recognize the label."""
     return None if label is None else _CODECS.get(label.strip().lower())
 
 
 def charset_of(data: bytes, charset: str | None = None, content_type: str | None = None) -> str:
-    """The codec to decode a page with. `charset` and `content_type` are what the server said."""
+    """Return the codec that decodes a page. `charset` and `content_type` come from the server's response."""
     for mark, codec in _BOMS:
         if data.startswith(mark):
             return codec
@@ -79,7 +80,7 @@ def charset_of(data: bytes, charset: str | None = None, content_type: str | None
     found = _META.search(head) or _XML.search(head)
     meta = codec_of(found[1].decode("ascii")) if found else None
     if meta is not None:
-        # A page that could be read this far as ASCII is not in UTF-16 (§13.2.3.2).
+        # The label was found by reading the bytes as ASCII, so the page cannot be in UTF-16 (§13.2.3.2).
         return "utf-8" if meta.startswith("utf-16") else meta
     return "utf-8" if _is_utf8(data) else "cp1252"
 
@@ -97,6 +98,6 @@ def _is_utf8(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        # A page cut at its end is still UTF-8.
+        # A page that was truncated within its last character still counts as UTF-8.
         return error.reason == "unexpected end of data" and error.start >= len(data) - 4
     return True

@@ -34,7 +34,10 @@ _scratch = Scratch()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a page. A page above one is cut, which its verdict states, or with `reject` dead-lettered."""
+    """Limits of a page.
+
+    A page over a limit is cut, and its verdict names the limit. With `reject`, the page is dead-lettered instead.
+    """
 
     bytes: int = 8 * 2**20
     nesting: int = 512
@@ -42,7 +45,7 @@ class Limits:
     reject: bool = False
 
     def over(self, what: str, limit: int) -> str:
-        """The name of the limit, for the verdict. Raises OverLimit if pages over a limit are refused."""
+        """Return the name of the limit for the verdict. Raises OverLimit if pages over a limit are rejected."""
         if self.reject:
             raise OverLimit(f"expected at most {limit} {what}, the page has more; raise the limit or allow cutting")
         return what
@@ -50,9 +53,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A page's text in UTF-8, which limits it was over, and why it is to be skipped, if it is.
+    """A page's text in UTF-8, the limits at which it was cut, and the reason to skip the page, if any.
 
-    The bytes belong to the calling thread's buffer and are valid until it reads the next page.
+    The bytes are in a buffer of the calling thread and are valid until that thread reads its next page.
     """
 
     utf8: NDArray[np.uint8]
@@ -64,7 +67,10 @@ _NOTHING: Final = np.zeros(0, dtype=np.uint8)
 
 
 def read_text(page: Page, limits: Limits, *, main_content: bool = False) -> Text:
-    """Read a page. Raises OverLimit, if the limits say so, and nothing else whatever the bytes are."""
+    """Return the text of a page.
+
+    Raises OverLimit if the page is over a limit and such pages are rejected. No content raises any other error.
+    """
     content_type = (page.content_type or "").partition(";")[0].strip().lower()
     if content_type and not is_text(content_type):
         return Text(_NOTHING, skipped=NOT_TEXT)
@@ -90,7 +96,8 @@ def read_text(page: Page, limits: Limits, *, main_content: bool = False) -> Text
         return Text(markup, tuple(cut))
     text, deepest = _visible(markup, limits.nesting, main_content)
     if main_content and not text.size:
-        text, deepest = _visible(markup, limits.nesting, False)  # a page of links: better all of it than nothing
+        # The page consists of links only: use all of its text rather than none.
+        text, deepest = _visible(markup, limits.nesting, False)
     if deepest > limits.nesting:
         cut.append(limits.over("nesting", limits.nesting))
     return Text(text, tuple(cut))

@@ -25,7 +25,7 @@ UNSPACED_RANGES = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA000, 0xA4CF), (0xA980, 0xA9FF), (0xAA60, 0xAADF), (0xF900, 0xFAFF),
     (0x16FE0, 0x18DFF), (0x1AFF0, 0x1B2FF), (0x20000, 0x3FFFF),
 )  # fmt: skip
-# Default_Ignorable_Code_Point as far as it is not of category Cf.
+# The code points with the property Default_Ignorable_Code_Point that are not in category Cf.
 IGNORABLE_RANGES = (
     (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x3164, 0x3164), (0xFE00, 0xFE0F),
     (0xFFA0, 0xFFA0), (0xE0000, 0xE0FFF),
@@ -67,8 +67,8 @@ def canonical(code: int) -> str:
 def characters() -> dict[str, np.ndarray]:
     """Return the two-stage table of characters.
 
-    `stage1[code >> 8]` is the row of `stage2` for a code point. An entry there is
-    class | combining class << 3 | (place in `mapping` + 1) << 11.
+    `stage1[code >> 8]` is the row of `stage2` for a code point. Each entry of `stage2` is
+    class | combining class << 3 | (position in `mapping` + 1) << 11.
     """
     mapping = [0]
     entries = np.zeros(0x110000, dtype=np.int32)

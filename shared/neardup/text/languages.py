@@ -1,4 +1,4 @@
-"""Stop words of a few languages, telling a language by them, and stems (Snowball), each cached per distinct word."""
+"""Stop words of some languages, language detection by stop words, and Snowball stems, cached per distinct word."""
 
 import threading
 from functools import cache
@@ -28,30 +28,30 @@ STOP_WORDS: Final[dict[str, str]] = {
     "spanish": "el la los las de que y en un una por con no para es su del se al lo como más pero sus le ya o este",
     "swedish": "och i att det som en på är av för med den till inte om ett han var men jag från vi så har de",
 }
-"""The commonest words of each language: enough to tell them apart, and to weigh nothing in a fingerprint."""
+"""The most frequent words of each language. They identify the language, and can be dropped from fingerprints."""
 
 _MOST_STEMS: Final = 1_000_000
 
 _TABLE_BITS: Final = 12
-"""Slots for ten times the stop words of all languages, in a table that fits the nearest cache."""
+"""Bits of a slot number. 4096 slots are ten per stop word of all languages together, and fit the L1 cache."""
 
 
 class WordSet:
-    """A fixed set of words, to mark tokens by."""
+    """A fixed set of words, for membership tests of tokens."""
 
     def __init__(self, words: str) -> None:
         self.hashes: Final[NDArray[np.uint64]] = np.unique(tokens_of_text(words).hashes)
         self._table = word_table(self.hashes, _TABLE_BITS)
 
     def among(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which tokens are in the set."""
+        """Return for each token whether it is in the set."""
         found: NDArray[np.bool_] = marks(self._table, _TABLE_BITS, hashes)
         return found
 
 
 @cache
 def stop_words(language: str | None = None) -> WordSet:
-    """The stop words of a language, or of all. Raises SettingsError for a language without a list."""
+    """Return the stop words of a language, or of all languages. Raises SettingsError for a language without a list."""
     if language is None:
         return WordSet(" ".join(STOP_WORDS.values()))
     if language not in STOP_WORDS:
@@ -60,17 +60,17 @@ def stop_words(language: str | None = None) -> WordSet:
 
 
 def language_of(hashes: NDArray[np.uint64]) -> str | None:
-    """The language with the most stop words among the tokens; None if they are fewer than one in twenty."""
+    """Return the language with the most stop words among the tokens, or None if they are at most 5% of the tokens."""
     counts = {language: int(stop_words(language).among(hashes).sum()) for language in STOP_WORDS}
     best = max(counts, key=lambda language: counts[language])
     return best if counts[best] * 20 > hashes.size else None
 
 
 class Stems:
-    """Replaces the hashes of tokens by those of their stems. Safe to share between threads."""
+    """A stemmer that replaces the hashes of tokens by the hashes of their stems. Safe to share between threads."""
 
     def __init__(self, language: str) -> None:
-        """Raises SettingsError for a language that Snowball does not have."""
+        """Use the Snowball stemmer of a language. Raises SettingsError if there is none."""
         if language not in Stemmer.algorithms():
             raise SettingsError(f"expected one of {', '.join(sorted(Stemmer.algorithms()))}, got {language!r}")
         self._stemmer: Any = Stemmer.Stemmer(language)
@@ -78,7 +78,7 @@ class Stems:
         self._lock = threading.Lock()
 
     def of(self, tokens: Tokens) -> NDArray[np.uint64]:
-        """One hash a token."""
+        """Return the hash of each token's stem."""
         distinct, first, place = np.unique(tokens.hashes, return_index=True, return_inverse=True)
         stems = np.empty_like(distinct)
         with self._lock:
@@ -93,12 +93,12 @@ class Stems:
         return found
 
     def _stem(self, word: str) -> int:
-        # Snowball knows composed letters; tokens are decomposed.
+        # Snowball expects composed letters, whereas tokens are decomposed.
         stem = self._stemmer.stemWord(composed(word))
         data = np.frombuffer(decomposed(stem).encode() + bytes(SLACK), dtype=np.uint8)
         return int(hash_token(data, 0, data.size - SLACK))
 
 
 def stemmer_version() -> str:
-    """The release of the stemming algorithms: another one may stem differently, and so is part of the signature."""
+    """Return the release of the stemmers. It is part of the signature version, as another may stem differently."""
     return str(Stemmer.version())

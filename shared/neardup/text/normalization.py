@@ -1,7 +1,7 @@
-"""Letters with their marks as one character (NFC) and apart (NFD), by the package's frozen tables.
+"""Composition (NFC) and decomposition (NFD) of words, by the package's frozen Unicode tables.
 
-Tokens are decomposed; stemmers know composed letters. The interpreter's unicodedata would do, but differs between
-Pythons in what characters it knows, and stems are part of a fingerprint.
+Tokens are decomposed, whereas stemmers expect composed letters. The standard library's `unicodedata` is not used,
+because its Unicode version depends on the Python version, and fingerprints depend on stems.
 """
 
 from functools import cache
@@ -10,14 +10,14 @@ from neardup.text.unicode_tables import tables
 
 
 def composed(word: str) -> str:
-    """NFC of a token (UAX 15), but for Hangul, whose syllables stay apart: no stemmer knows them."""
+    """Return the NFC of a token (UAX 15), except for Hangul, which stays decomposed: no stemmer supports it."""
     pairs, _ = _pairs()
     out: list[str] = []
-    letter = -1  # where in `out` the letter stands that marks may join
-    last = 0  # rank of the mark before, if it did not join
+    letter = -1  # position in `out` of the letter that marks may join
+    last = 0  # rank of the previous mark, if that mark did not join
     for char in word:
         rank = _rank(char)
-        # A mark joins the letter unless one between them has its rank or a higher one, or is none.
+        # A mark joins the letter unless a character between them is not a mark or has the same or a higher rank.
         free = letter == len(out) - 1 or 0 < last < rank
         joined = pairs.get((out[letter], char)) if letter >= 0 and free else None
         if joined is not None:
@@ -31,7 +31,7 @@ def composed(word: str) -> str:
 
 
 def decomposed(word: str) -> str:
-    """NFD of what `composed` made: letters apart from their marks, and these in the order of their ranks."""
+    """Return the NFD of a result of `composed`: letters separate from their marks, and marks in order of rank."""
     _, parts = _pairs()
     while any(char in parts for char in word):
         word = "".join(parts.get(char, char) for char in word)

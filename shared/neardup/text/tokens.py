@@ -16,9 +16,10 @@ _scratch = Scratch()
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A document's tokens in order: their hashes and, while the thread reads no other page, their bytes.
+    """A document's tokens in order: their hashes and, until the thread reads its next page, their bytes.
 
-    In `places` the first half says where in `canonical` each token starts, the second where it ends.
+    The first half of `places` contains the position in `canonical` at which each token starts, the second half the
+    position at which it ends.
     """
 
     hashes: NDArray[np.uint64]
@@ -30,12 +31,12 @@ class Tokens:
         return self.hashes.size
 
     def word(self, i: int) -> str:
-        """The i-th token as text."""
+        """Return the i-th token as text."""
         start, end = self.places[i], self.places[self.places.size // 2 + i]
         return self.canonical[start:end].tobytes().decode()
 
     def words(self) -> list[str]:
-        """All tokens as text. A Python loop: for people and tests, not for the hot path."""
+        """Return all tokens as text. This is a Python loop, for output and tests but not for the hot path."""
         return [self.word(i) for i in range(len(self))]
 
 
@@ -55,5 +56,5 @@ def tokens_of(utf8: NDArray[np.uint8], *, character_ngram: int = 2, limit: int =
 
 
 def tokens_of_text(text: str, *, character_ngram: int = 2) -> Tokens:
-    """The tokens of a string."""
+    """Return the tokens of a string."""
     return tokens_of(np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8), character_ngram=character_ngram)

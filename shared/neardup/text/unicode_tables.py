@@ -1,7 +1,7 @@
-"""The frozen tables: what characters are and become, what &names; mean, and what each HTML element does to text.
+"""The frozen tables: classes and mappings of characters, named character references, and flags of HTML elements.
 
-`unicode_tables.npz` is written by `generate_unicode_tables`. Everything here is read once and never changes, so it
-can be shared by all threads.
+`generate_unicode_tables` writes the file `unicode_tables.npz`. The tables are loaded once and never change, so all
+threads share them.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ _BOILERPLATE: Final = "nav header footer aside form menu dialog select button"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Arrays as the kernels take them."""
+    """The tables as arrays, in the form that the kernels accept."""
 
     unicode: str
     stage1: NDArray[np.uint16]
@@ -65,7 +65,7 @@ class Tables:
 
 @cache
 def tables() -> Tables:
-    """Read the file that came with the package."""
+    """Return the tables, loaded from the file in the package."""
     with np.load(FILE) as stored:
         arrays = {name: stored[name] for name in stored.files}
     keys, flags = _tag_table()
@@ -95,12 +95,12 @@ def element_flags() -> dict[str, int]:
     ):
         for name in names.split():
             elements[name] = elements.get(name, markup.BREAK) | flag
-    elements["wbr"] = markup.VOID  # a place where a word may break, not where it ends
+    elements["wbr"] = markup.VOID  # a possible line break within a word, which does not separate words
     return elements
 
 
 def name_key(name: str) -> int:
-    """The key of a name: FNV over its bytes, as the kernel computes it on the way."""
+    """Return the key of a name: the FNV hash of its bytes, as the kernels compute it."""
     key = int(references.FNV_START)
     for byte in name.encode():
         key = (key * int(references.FNV) ^ byte) & 0xFFFFFFFFFFFFFFFF
