@@ -1,7 +1,7 @@
-"""Locality-sensitive hashing of MIPs vectors (lecture V.5.4) and Broder 2000's filter, which generalises it.
+"""Locality-sensitive hashing of MIPs vectors (lecture V.5.4) and its generalization, the filter of Broder 2000.
 
-A vector is cut into k groups of s values; two documents share a group with probability ρ^s and are accepted if they
-share r or more. Bands are the case r = 1.
+A vector is cut into k groups of s values. Two documents of resemblance ρ share a group with probability ρ^s, and they
+are accepted if they share at least r groups. Bands are the case r = 1.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from neardup.kernels.signatures.sketching import groups
 
 @dataclass(frozen=True, slots=True)
 class BandFilter:
-    """k groups of s values, of which r must agree."""
+    """A filter on k groups of s values, which accepts two documents that agree in at least r groups."""
 
     k: int
     s: int
@@ -26,7 +26,7 @@ class BandFilter:
         assert self.s >= 1
 
     def acceptance(self, resemblance: float) -> float:
-        """P_{k,s,r}(ρ), the probability that two documents of this resemblance are accepted (Broder 2000 §3)."""
+        """Return P_{k,s,r}(ρ), the probability that two documents of resemblance ρ are accepted (Broder 2000 §3)."""
         same = resemblance**self.s
         return sum(comb(self.k, i) * same**i * (1 - same) ** (self.k - i) for i in range(self.r, self.k + 1))
 
@@ -39,7 +39,7 @@ class BandFilter:
         return high
 
     def keys(self, mips: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """The hash of each group with its number. Raises ValueError if the vector is too short."""
+        """Return a hash of each group and its number. Raises ValueError if the vector is too short."""
         if mips.size < self.k * self.s:
             raise ValueError(f"expected a MIPs vector of at least {self.k * self.s} values, got {mips.size}")
         found: NDArray[np.uint64] = groups(mips, self.k, self.s)
@@ -47,15 +47,15 @@ class BandFilter:
 
 
 def steepest_s(threshold: float) -> float:
-    """The s for which ρ^s is steepest at the threshold: 1 / ln(1/ρ) (Broder 2000 §4, equation 3)."""
+    """Return the s for which ρ^s is steepest at the threshold: 1 / ln(1/ρ) (Broder 2000 §4, equation 3)."""
     return 1 / log(1 / threshold)
 
 
 def choose_bands(m: int, threshold: float, *, missed_weight: float = 0.5) -> BandFilter:
-    """The bands over at most m values whose S-curve errs least around a threshold.
+    """Return the bands over at most m values whose acceptance curve has the smallest error at a threshold.
 
-    The error is the area under the curve below the threshold plus, weighted by `missed_weight`, the area
-    above the curve beyond it (Broder 2000 §4's total error, with r = 1); 0.5 weighs both alike.
+    The error is the total error of Broder 2000 §4 for r = 1: the area under the curve below the threshold, weighted by
+    1 - `missed_weight`, plus the area over the curve above the threshold, weighted by `missed_weight`.
     """
     assert m >= 1
     assert 0 < threshold < 1

@@ -1,7 +1,8 @@
-"""Broder's three levels of identity (Broder 1997, "Identical documents"): bytes, canonical tokens, selected shingles.
+"""Checksums of the three levels of identity in Broder 1997, "Identical documents": bytes, tokens, selected shingles.
 
-Each is one checksum, so that copies are found by looking up, and each level implies the next. XXH3 is not
-cryptographic, and need not be: who wants a page called a copy of another can copy it.
+There is one checksum per level, so copies are found by lookup. Pages that agree on one level agree on the following
+levels. XXH3 is not a cryptographic hash and need not be one: an author who wants a page to count as a copy can simply
+copy the other page.
 """
 
 from typing import Final

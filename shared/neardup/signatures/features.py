@@ -1,6 +1,6 @@
-"""Weighted features of a document (Manku 2007 §2 and §5.3): n-grams of words, stop words out, stems, weights.
+"""Weighted features of a document (Manku 2007 §2 and §5.3): n-grams of words, optionally stemmed, without stop words.
 
-Weights are whole numbers, in 256ths where they are not counts, so that their sums do not depend on order or machine.
+Weights are integers: counts, or multiples of 1/256. Their sums therefore depend neither on order nor on the machine.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ WEIGHTINGS: Final = (PRESENCE, TF, LOG_TF, TF_IDF)
 DETECT: Final = "detect"
 
 _MOST_COUNTED: Final = 4096
-"""A feature that occurs oftener weighs no more. Keeps sums small and the table of logarithms short."""
+"""Maximum count of a feature. Further occurrences add no weight, which bounds sums and the table of logarithms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Distinct features by hash and their weights; without weights, all are 1."""
+    """Distinct features, as hashes, and their weights. If `weights` is None, every weight is 1."""
 
     hashes: NDArray[np.uint64]
     weights: NDArray[np.int64] | None
@@ -41,9 +41,9 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class FeatureChoices:
-    """Which features, and what they weigh.
+    """The choice of features and of their weights.
 
-    `language` is for stop words and stems: a language of `languages.STOP_WORDS` or "detect".
+    `language` is the language of stop words and stems: one of `languages.STOP_WORDS`, or "detect".
     """
 
     phrases: tuple[int, ...] = (1,)
@@ -61,7 +61,7 @@ class FeatureChoices:
 
     @property
     def name(self) -> str:
-        """Short name of all choices, for signature versions."""
+        """A short name of all choices, for signature versions."""
         parts = ["+".join(map(str, self.phrases)) + "gram", self.weighting]
         if self.idf is not None:
             parts.append(self.idf.checksum)
@@ -73,7 +73,7 @@ class FeatureChoices:
 
 
 def features_of(tokens: Tokens, choices: FeatureChoices) -> Features:
-    """The features of a document. Raises nothing."""
+    """Return the features of a document. Raises nothing."""
     words = _selected(tokens, choices)
     grams = [words if n == 1 else ngrams(words, n) for n in choices.phrases]
     hashes = grams[0] if len(grams) == 1 else np.concatenate(grams)
@@ -107,7 +107,7 @@ def _weights(hashes: NDArray[np.uint64], counts: NDArray[np.int64], choices: Fea
 
 @cache
 def _logarithms() -> NDArray[np.int64]:
-    # 1 + log2(tf), in 256ths. No entry is near a half (a test says how far), so every libm rounds alike.
+    # 1 + log2(tf) in units of 1/256. No value is near a half, which a test checks, so every libm rounds to the same.
     table: NDArray[np.int64] = np.rint((1 + np.log2(np.arange(1, _MOST_COUNTED + 1))) * ONE).astype(np.int64)
     return np.concatenate([np.zeros(1, dtype=np.int64), table])
 

@@ -1,4 +1,4 @@
-"""Fingerprints: simhash of weighted features (Manku 2007 §2, Sood 2011 §4), and how far two are apart."""
+"""Fingerprints: simhash of weighted features (Manku 2007 §2, Sood 2011 §4), and the distance of two fingerprints."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,9 +14,9 @@ _EQUAL: Final = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`value` has bit j set where `weights[j]`, the sum of votes on that bit, is not negative.
+    """A fingerprint. Bit j of `value` is set if `weights[j]`, the sum of the votes on the bit, is not negative.
 
-    A bit with a weight near 0 is the one that a small change flips first (Sood 2011 §4.3).
+    A small change of the page flips first the bits whose weights are near 0 (Sood 2011 §4.3).
     """
 
     value: int
@@ -28,12 +28,15 @@ class Fingerprint:
         return self.weights.size
 
     def likely_flips(self) -> NDArray[np.int64]:
-        """The bits, most volatile first: by |weight|, then by number."""
+        """Return the bits by their probability of flipping, highest first: by |weight|, then by number."""
         return np.argsort(np.abs(self.weights), kind="stable")
 
 
 def fingerprint_of(features: Features, width: int = 64) -> Fingerprint:
-    """Simhash of `width` bits, 32 to 128. Without features every vote is 0 and every bit 1: skip such documents."""
+    """Return the simhash of `width` bits, from 32 to 128.
+
+    Callers should skip documents without features: every sum of votes is then 0, and every bit 1.
+    """
     assert 32 <= width <= 128
     votes, low, high = simhash(features.hashes, _EQUAL if features.weights is None else features.weights, width)
     return Fingerprint(int(high) << 64 | int(low), votes)

@@ -1,7 +1,7 @@
 """A frozen table of inverse document frequencies.
 
-Manku 2007 §5.3 warns that a term's IDF changes as the collection does; a fingerprint must not. So the table is a file,
-made once from a sample, and its checksum is part of the signature version.
+The IDF of a term changes as the collection changes (Manku 2007 §5.3), but fingerprints must not change. The table is
+therefore a file, created once from a sample, and its checksum is part of the signature version.
 """
 
 import zipfile
@@ -18,15 +18,15 @@ from neardup.errors import SettingsError
 from neardup.kernels.signatures.shingling import places
 
 VERSION: Final = 1
-"""Goes up when the meaning of the file changes; another version is refused."""
+"""Version of the file format. Files of another version are rejected."""
 
 ONE: Final = 256
-"""Weights are whole numbers of 256ths: sums of them are the same on every machine."""
+"""The weight 1.0. Weights are integers in units of 1/256, so their sums are the same on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdfTable:
-    """Sorted feature hashes, their weights, and the weight of a feature that the sample did not have."""
+    """Sorted feature hashes with their weights, and the weight of features that are not in the sample."""
 
     hashes: NDArray[np.uint64]
     weights: NDArray[np.int64]
@@ -34,7 +34,7 @@ class IdfTable:
 
     @classmethod
     def of(cls, documents: Iterable[NDArray[np.uint64]], *, least: int = 2) -> "IdfTable":
-        """Count in how many documents each feature occurs; forget those in fewer than `least`."""
+        """Return the table of a sample. Features that occur in fewer than `least` documents are left out."""
         collected = [np.unique(document) for document in documents]
         total = max(len(collected), 1)
         joined = np.concatenate(collected) if collected else np.zeros(0, dtype=np.uint64)
@@ -44,7 +44,7 @@ class IdfTable:
         return cls(hashes[kept], weights, int(np.rint(np.log2(1 + total) * ONE)))
 
     def weigh(self, features: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The weight of each feature, in 256ths."""
+        """Return the weight of each feature in units of 1/256."""
         place = places(self.hashes, features)
         if not self.hashes.size:
             return np.full(features.size, self.unseen, dtype=np.int64)
@@ -52,7 +52,7 @@ class IdfTable:
 
     @property
     def checksum(self) -> str:
-        """Names the table in a signature version."""
+        """The checksum that identifies the table in a signature version."""
         parts = (self.hashes.astype("<u8"), self.weights.astype("<i8"), np.array([self.unseen], dtype="<i8"))
         return xxhash.xxh64_hexdigest(b"".join(part.tobytes() for part in parts))
 
@@ -62,7 +62,7 @@ class IdfTable:
 
     @classmethod
     def load(cls, path: Path) -> "IdfTable":
-        """Read the file. Raises SettingsError if it is not one."""
+        """Read the file. Raises SettingsError if it cannot be read, is not a table, or has another version."""
         try:
             with np.load(path) as stored:
                 version = int(stored["version"])

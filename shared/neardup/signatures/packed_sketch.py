@@ -1,8 +1,9 @@
-"""Sketches as they travel and are kept: one array of 64-bit words a document, about 700 bytes.
+"""Packed sketches, the form for messages and storage: one array of 64-bit words per document, about 700 bytes.
 
-Of every MIPs value one byte is kept: two bytes agree by chance once in 256 times, which the estimate takes back
-(b-bit minwise hashing). The sample V_i is kept whole: the offline pass sorts all documents by its shingles. Spot
-signatures are kept where the settings say so: 56 bits of the hash and 8 of the count, the least 255 hashes of a page.
+A packed sketch contains one byte per MIPs value. Two bytes agree by chance with probability 1/256, for which the
+estimate is corrected (b-bit minwise hashing). It contains the whole sample V_i, because the offline pass sorts all
+documents by their sampled shingles. If the settings enable spot signatures, it also contains up to 255 of them, those
+with the smallest hashes, each as 56 bits of the hash and 8 bits of the count.
 """
 
 from typing import Final, NamedTuple
@@ -16,9 +17,9 @@ from neardup.signatures.signature import Sketches
 
 _BY_CHANCE: Final = 1 / 256
 _EXPONENTS: Final = 64
-"""Number of exponents of moduli for 64-bit hashes."""
+"""Number of possible exponents i of a modulus 2^i of 64-bit hashes."""
 LEAST_SAMPLED: Final = 8
-"""Least number of sampled shingles for an estimate of containment."""
+"""Minimum number of sampled shingles for an estimate of containment."""
 
 
 _MOST_SPOTS: Final = 255
@@ -35,7 +36,7 @@ class Likeness(NamedTuple):
 
 
 def pack_sketch(sketches: Sketches, *, keep_spots: bool = False) -> NDArray[np.uint64]:
-    """The words of a document's sketch."""
+    """Return the packed sketch of a document."""
     packed: NDArray[np.uint64] = comparing.pack(sketches.sample.i, sketches.mips, sketches.sample.values)
     spots = sketches.spots
     if not keep_spots or not spots.hashes.size:
@@ -66,20 +67,23 @@ def are_packed(words: NDArray[np.uint64], counts: NDArray[np.int64], m: int) -> 
 
 
 def mips_bytes(packed: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """The kept byte of every MIPs value: what bands are made of."""
+    """Return the stored byte of every MIPs value. Bands are hashes of these bytes."""
     m = int(packed[0]) >> 8 & 0xFFFF
     return packed[1 : 1 + (m + 7) // 8].astype("<u8").view(np.uint8)[:m].astype(np.uint32)
 
 
 def sample_values(packed: NDArray[np.uint64]) -> tuple[int, NDArray[np.uint64]]:
-    """(i, V_i) of a packed sketch."""
+    """Return (i, V_i) of a packed sketch."""
     header = int(packed[0])
     start = 1 + ((header >> 8 & 0xFFFF) + 7) // 8
     return header & 0xFF, packed[start : start + (header >> 32)]
 
 
 def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:
-    """Estimates from two sketches of one signature version. Raises ValueError for MIPs vectors of different length."""
+    """Return the estimates from two sketches. Raises ValueError if their MIPs vectors have different lengths.
+
+    Both sketches must have the same signature version.
+    """
     m, other = int(a[0]) >> 8 & 0xFFFF, int(b[0]) >> 8 & 0xFFFF
     if m != other:
         raise ValueError(f"expected two MIPs vectors of one length, got {m} and {other}")
@@ -87,7 +91,7 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> Likeness:
 
 
 def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Likeness:
-    """The estimates from what two sketches with m MIPs values have in common, as the kernel counts it."""
+    """Return the estimates from the counts of `comparing.compare` for two sketches with m MIPs values."""
     return Likeness(
         max(0.0, (equal / m - _BY_CHANCE) / (1 - _BY_CHANCE)),
         shared / left if left >= LEAST_SAMPLED else None,
@@ -96,7 +100,7 @@ def likeness_of(m: int, equal: int, left: int, right: int, shared: int) -> Liken
 
 
 def bands_in_common(a: NDArray[np.uint64], b: NDArray[np.uint64], bands: BandFilter) -> int:
-    """Bit i is set if the documents of two sketches meet in a bucket of band i."""
+    """Return an integer whose bit i is set if the two sketches agree in band i."""
     shared = 0
     for first in range(0, bands.k, _WORD):
         shared |= int(comparing.shared_bands(a, b, first, min(first + _WORD, bands.k), bands.s)) << first

@@ -1,4 +1,4 @@
-"""All signatures of a page in one pass, and the version that names how they are made.
+"""All signatures of a page in one pass, and the version that identifies the options that they depend on.
 
 page → text → tokens → features → fingerprint
                     ↘ shingles → sketches, bands, super shingles
@@ -34,17 +34,17 @@ NO_BANDS: Final = "none"
 DEFAULT_BANDS: Final = BandFilter(k=18, s=7)
 
 KEPT: Final = np.uint32(0xFF)
-"""The part of a MIPs value that travels and is kept."""
+"""Mask of the byte of a MIPs value that packed sketches contain."""
 _NO_HASHES: Final = np.empty(0, np.uint64)
 _NO_SPOTS: Final = SpotSignatures(_NO_HASHES, np.empty(0, np.int64))
 
 SCHEME: Final = 1
-"""Goes up when the code makes other signatures from the same choices. Golden vectors in the tests pin it."""
+"""Version of the code. It is incremented when the same options give other signatures; golden vectors detect that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureOptions:
-    """Everything that makes signatures what they are. Two documents can be compared only if all of it is the same."""
+    """All options that signatures depend on. Two documents are comparable only if all their options are equal."""
 
     main_content: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -63,7 +63,7 @@ class SignatureOptions:
     keep_spots: bool = False
 
     def __post_init__(self) -> None:
-        """Raises SettingsError for choices that cannot be followed."""
+        """Check the options. Raises SettingsError for values out of range or in conflict."""
         for name, low, high in (
             ("character_ngram", 1, 8),
             ("least_features", 1, 10**6),
@@ -84,7 +84,7 @@ class SignatureOptions:
 
     @classmethod
     def of(cls, settings: Settings) -> "SignatureOptions":
-        """The choices of a deployment. Raises SettingsError if they do not fit together."""
+        """Return the options of a deployment. Raises SettingsError if its settings conflict."""
         if (settings.weighting == TF_IDF) != bool(settings.idf_table):
             raise SettingsError("NEARDUP_IDF_TABLE: expected with NEARDUP_WEIGHTING=tf-idf, and only with it")
         if settings.language != DETECT and (settings.stem or settings.drop_stop_words):
@@ -109,7 +109,7 @@ class SignatureOptions:
 
     @property
     def version(self) -> str:
-        """One string that names every choice, the hash functions and the Unicode tables."""
+        """A string that contains every option, the hash functions and the Unicode version."""
         limits = self.limits
         return ";".join(
             (
@@ -146,7 +146,10 @@ class Sketches:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A page's signatures. `skipped`: why there is no fingerprint and no sketch; `cut`: which limits it was over."""
+    """A page's signatures. A skipped page has no fingerprint and no sketches, only the reason in `skipped`.
+
+    `cut` contains the names of the limits at which the page was cut.
+    """
 
     checksums: Checksums
     tokens: int
@@ -157,13 +160,13 @@ class Signature:
 
 
 class Signatures:
-    """Makes signatures by fixed choices. One object serves all threads; the heavy work runs without the GIL."""
+    """A factory of signatures with fixed options. It may be shared between threads; the kernels release the GIL."""
 
     def __init__(self, choices: SignatureOptions | None = None, *, everything: bool = True) -> None:
-        """Raises SettingsError if the choices cannot be followed.
+        """Use these options, or the defaults.
 
-        Without `everything`, what the stream has no use for is left out: MIN_s, groups of the filter, super shingles
-        and spot signatures are empty.
+        Without `everything`, the sketches that the stream does not use are empty: MIN_s, the groups of the filter,
+        super shingles, and spot signatures unless `keep_spots` is set.
         """
         self.choices: Final = choices or SignatureOptions()
         self._everything = everything
@@ -176,7 +179,10 @@ class Signatures:
         return text, tokens_of(text.utf8, character_ngram=choices.character_ngram, limit=choices.limits.tokens)
 
     def of(self, page: Page) -> Signature:
-        """All signatures. Raises OverLimit, if the limits say so, and nothing else whatever the page is."""
+        """Return all signatures of a page.
+
+        Raises OverLimit if the page is over a limit and such pages are rejected. No content raises any other error.
+        """
         choices = self.choices
         text, tokens = self.text_and_tokens(page)
         cut = text.cut
@@ -204,7 +210,7 @@ class Signatures:
     def _sketches(self, tokens: Tokens, shingles: NDArray[np.uint64], sample: Sample) -> Sketches:
         choices = self.choices
         mips = mips_of(shingles, choices.m)
-        # From the bytes that packed sketches keep, so that an owner can tell which bands two documents share.
+        # Bands use only the bytes that packed sketches contain, so owners can compute the bands that two pages share.
         bands = choices.bands.keys(mips & KEPT)
         spots = _NO_SPOTS
         if self._everything or choices.keep_spots:

@@ -1,6 +1,6 @@
 """Spot signatures (lecture V.5.2): short chains of words, each anchored at a stop word.
 
-Stop words stand in running text, seldom in navigation, so these features see the core of a page and not its frame.
+Stop words are frequent in running text and rare in navigation, so spot signatures represent the main text of a page.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from neardup.util.scratch import SALT
 
 @dataclass(frozen=True, slots=True)
 class SpotSignatures:
-    """A bag of spot signatures: sorted hashes and how often each occurs."""
+    """A bag of spot signatures: sorted hashes and the count of each."""
 
     hashes: NDArray[np.uint64]
     counts: NDArray[np.int64]
 
     @property
     def size(self) -> int:
-        """Number of spot signatures, repeats included."""
+        """Number of spot signatures, including repeats."""
         return int(self.counts.sum())
 
 
@@ -36,21 +36,22 @@ def spot_signatures(tokens: Tokens, *, distance: int = 1, chain: int = 2) -> Spo
 
 
 def spot_resemblance(a: SpotSignatures, b: SpotSignatures) -> float:
-    """Jaccard coefficient of the two bags: sum of the lesser counts over sum of the greater."""
+    """Return the Jaccard coefficient of two bags: the sum of the smaller counts over the sum of the larger counts."""
     shared = common_counted(a.hashes, a.counts, b.hashes, b.counts)
     union = a.size + b.size - shared
     return shared / union if union else 1.0
 
 
 def can_resemble(a: int, b: int, threshold: float) -> bool:
-    """Return True if bags of these sizes can reach the threshold: r ≤ min / max, so most pairs need no comparison."""
+    """Return True if bags of these sizes can reach the threshold: resemblance is at most min(a, b) / max(a, b)."""
     return min(a, b) >= threshold * max(a, b)
 
 
 def length_partitions(longest: int, threshold: float) -> list[int]:
-    """Sizes at which to cut documents into partitions so that only neighbours can resemble.
+    """Return the sizes at which to partition documents so that only documents of neighbouring partitions can resemble.
 
-    A partition from n to below n / threshold: whatever is two partitions up is longer than the bound allows.
+    A partition contains the sizes from n to below n / threshold. A document two partitions higher is so long that its
+    resemblance is below the threshold.
     """
     assert 0 < threshold < 1
     cuts = [1]
