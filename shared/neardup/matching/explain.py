@@ -18,7 +18,7 @@ from neardup.signatures.spot_signatures import spot_resemblance
 from neardup.types import Kind, Page, Relation
 
 _MOST_DIFFED: Final = 20_000
-"""Maximum number of words per page that are compared for spans. The comparison takes quadratic time at worst."""
+"""Maximum number of words per page in the comparison for spans, which takes quadratic time in the worst case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """A bit in which the fingerprints differ, with its votes in both pages. The smaller vote had to flip."""
+    """A bit in which the fingerprints differ, with the sum of its votes in each page.
+
+    `share` is the smaller of the two sums, without sign, relative to the largest sum of all bits.
+    """
 
     bit: int
     a: int
@@ -142,7 +145,7 @@ def _side(signatures: Signatures, page: Page) -> tuple[Signature, Side, NDArray[
 
 
 def _bits(a: Fingerprint, b: Fingerprint) -> list[Bit]:
-    # The smaller vote as a share of the largest vote: bits with small votes flip first (Sood 2011 §4.3).
+    # Bits with small sums of votes flip first (Sood 2011 §4.3).
     most = max(int(np.abs(a.weights).max()), int(np.abs(b.weights).max()), 1)
     differing = [bit for bit in range(a.width) if (a.value ^ b.value) >> bit & 1]
     return [
@@ -180,7 +183,7 @@ def _judge(
     if a.skipped is not None:
         return Kind.UNIQUE, None, [f"a is {a.skipped}, so nothing is compared with it"], ["more text in a"]
     if same is not None:
-        return Kind.DUPLICATE, same, [f"the checksums say {same}"], ["any other word"]
+        return Kind.DUPLICATE, same, [f"equal checksums: {same}"], ["any other word"]
     assert a.fingerprint is not None
     assert b.fingerprint is not None
     assert a.sketches is not None

@@ -18,8 +18,8 @@ _SAME: Final = Likeness(1.0, 1.0, 1.0)
 class Match:
     """An earlier document that a document duplicates.
 
-    `group` is the first document of the group that the earlier document belongs to, as far as its owner knew;
-    `found_by` names the tables and bands that found the pair.
+    `group` is the first document of the group that the earlier document belongs to, as recorded by its owner.
+    `found_by` contains the tables and bands that found the pair.
     """
 
     id: DocumentId
@@ -41,8 +41,8 @@ class Match:
 def can_better(best: Match | None, later: Document, earlier: Document) -> bool:
     """Return True if the match of these two documents could be better than `best`.
 
-    Uses only checksums and the order of documents. Sketches show at most that two documents are near, so in a large
-    group of near-duplicates most need not be compared.
+    The result depends only on checksums and on the order of the documents. Without equal checksums the relation is at
+    best `near`, so in a large group of near-duplicates most sketches need not be compared.
     """
     if best is None:
         return True
@@ -67,8 +67,8 @@ def match(
 ) -> Match | None:
     """Return the match if `later` duplicates `earlier`, else None.
 
-    `group` is the match of `earlier` itself, if it is a duplicate. The result depends on the order of the two
-    documents, which is that of all pages.
+    `group` is the match of `earlier` itself, if `earlier` is a duplicate. The ids of the two documents must be in the
+    order of the pages.
     """
     assert later.id > earlier.id
     same = later.checksums.relation_to(earlier.checksums)

@@ -5,12 +5,12 @@
 | has the same bytes | identical |
 | has the same canonical tokens | same-text |
 | has the same selected shingles | same-shingles |
-| resembles the earlier page at least as much as the threshold | near |
-| is contained in the earlier page at least as much as the threshold | contained |
+| has at least the threshold resemblance to the earlier page | near |
+| has at least the threshold containment in the earlier page | contained |
 | otherwise | none: not a duplicate of that page |
 
-The first line that applies decides. The rule does not choose which pages are compared: those are the candidates that a
-table finds, and pages with equal fingerprints.
+The first row that applies decides. The rule does not select the pages to compare: a page is compared with the
+candidates that a table finds, and with pages of equal fingerprint.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from neardup.types import Relation
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Least resemblance of near-duplicates, and least containment of a page in an earlier one."""
+    """Minimum resemblance of near-duplicates, and minimum containment of a page in an earlier page."""
 
     resemblance: float = 0.65
     containment: float = 0.95
