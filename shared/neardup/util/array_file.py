@@ -7,7 +7,7 @@
     header    JSON: the values of the writer, and name, type, size and CRC-32 of each array
     arrays    little-endian, each at a multiple of 4096 bytes, so that they can be mapped
 
-A file is replaced as a whole (see `atomic_file`): after a crash it has the old contents or the new ones.
+A file is replaced as a whole (see `atomic_file`): after a crash it has either the old or the new contents.
 """
 
 import json
@@ -54,7 +54,7 @@ def write(
 
 
 def read_about(path: Path, *, magic: bytes, version: int) -> dict[str, Any]:
-    """Return the values of the writer without reading the arrays. Raises WrongState and CorruptState as `read` does."""
+    """Return the values of the writer without reading the arrays. Raises the same errors as `read`."""
     with path.open("rb") as file:
         about: dict[str, Any] = _header(file, path, magic, version)["about"]
         return about
@@ -73,9 +73,9 @@ def read(path: Path, *, magic: bytes, version: int) -> Contents:
 
 
 def map_arrays(path: Path, *, magic: bytes, version: int) -> dict[str, "MappedArray"]:
-    """Map the arrays into memory, read-only; they are read from the disk on use. Raises as `read` does.
+    """Map the arrays into memory, read-only. They are read from the disk on use. Raises the same errors as `read`.
 
-    The checksums of the arrays are not checked here, as that would read all of them; see `MappedArray.checked`.
+    The checksums of the arrays are not checked here, as that would read all arrays; see `MappedArray.checked`.
     """
     with path.open("rb") as file:
         header = _header(file, path, magic, version)

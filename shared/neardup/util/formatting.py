@@ -1,13 +1,13 @@
-"""Numbers and foreign text in the form that people read."""
+"""Formatting of numbers, and of text from outside, for output."""
 
 
 def printable(text: str) -> str:
-    """Replace unprintable characters, which may control a terminal or be invisible, by escapes."""
+    """Replace unprintable characters by escapes, as they may be invisible or control the terminal."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut a text to at most `most` characters, the last of which is then an ellipsis."""
+    """Shorten a text to at most `most` characters. A shortened text ends with an ellipsis."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

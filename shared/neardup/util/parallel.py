@@ -16,7 +16,7 @@ def in_order(
 ) -> Iterator[_Result]:
     """Yield work(item) for each item, in order.
 
-    At most `ahead` results are computed or waiting at a time, which bounds memory; the pool's own `map` does not.
+    At most `ahead` results are being computed or waiting at a time, which bounds memory, unlike the pool's own `map`.
     """
     waiting: deque[Future[_Result]] = deque()
     for item in items:

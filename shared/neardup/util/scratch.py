@@ -1,6 +1,6 @@
 """Reusable buffers for each thread, and the salt of hash tables. No result depends on either.
 
-Allocating fresh memory for each page would cost more than the work on the page.
+Allocating new memory for each page would take longer than processing the page.
 """
 
 import secrets
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SALT = np.uint64(secrets.randbits(64) | 1)
-"""Random odd number per process, for the hash tables of the kernels."""
+"""A random odd number, different in each process, for the hash tables of the kernels."""
 
 _KEPT_BYTES = 64 * 2**20
-"""Maximum size of a buffer that is kept. Larger ones are needed by single huge pages."""
+"""Maximum size of a buffer that is kept. Only very large pages need larger buffers, which are not kept."""
 
 
 class _Buffers(threading.local):
