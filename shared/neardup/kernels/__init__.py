@@ -1,6 +1,7 @@
 """Kernels compiled by numba: arrays in, arrays out. They import numpy and numba only.
 
-Integers are numpy's at run time and Python's in the signatures; pyproject.toml turns off the type checks that differ.
+Type hints declare integers as Python's, whereas they are numpy's at run time; pyproject.toml disables the type checks
+that would fail for this reason.
 """
 
 from neardup.kernels import cache

@@ -2,8 +2,8 @@
 
 Numba's own cache key covers the file of a kernel but not the kernels that it calls from other files: after an upgrade,
 a kernel whose file is unchanged would keep an inlined copy of the old callee. The folder name therefore contains a
-digest of the sources of all kernels, of the versions of numba and Python, and of the CPU. A folder is never updated
-for other sources; unused folders are pruned.
+digest of the sources of all kernels, of the versions of numba and Python, and of the CPU. A folder is never reused for
+other sources, and unused folders are pruned.
 
 The base folder is `NUMBA_CACHE_DIR` if it is set, else the user's cache directory, else a private folder under the
 system's temporary directory. A folder that exists but is read-only, such as one inside an image, is
@@ -29,15 +29,15 @@ from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
 
 _config: Any = numba_config
-"""Its attributes are read from the environment, which no type checker sees."""
+"""The configuration of numba. Its attributes come from the environment, so type checkers do not see them."""
 _user_directories: Any = AppDirs
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _KERNELS: Final = Path(__file__).resolve().parent
 _PREFIX: Final = "kernels-"
 LOCK: Final = "lock"
-"""Name of a file in the folder that a process which fills the cache locks. It is the only file that is written to."""
+"""Name of the file in the folder that a process locks while it fills the cache. No other file is modified in place."""
 _KEPT_FOLDERS: Final = 4
-"""Folders of other digests that are never pruned: several checkouts or environments may be in use side by side."""
+"""Number of folders of other digests that are never pruned, for checkouts or environments that are used in parallel."""
 _UNUSED_SECONDS: Final = 7 * 86_400.0
 
 
@@ -124,7 +124,7 @@ def folder() -> Path:
 
 
 def prune(base: Path) -> list[Path]:
-    """Remove folders of other digests that were not used for a week, except for the most recent; return them."""
+    """Remove the folders of other digests that were not used for a week and return them. The most recent are kept."""
     own = _PREFIX + digest()
     others = [each for each in base.glob(_PREFIX + "*") if not each.name.startswith(own) and each.is_dir()]
     dated = sorted(((_last_used(each), each) for each in others), reverse=True)

@@ -1,7 +1,7 @@
-"""xxHash64 (Yann Collet's XXH64), over bytes and over 64-bit words.
+"""XXH64 (Yann Collet's xxHash) of bytes and of 64-bit words.
 
-The two agree: hashing words is hashing their little-endian bytes. Arithmetic is modulo 2^64; every constant is a
-`uint64`, because numba turns uint64 mixed with signed integers into floats.
+The hash of words equals the hash of their little-endian bytes. Arithmetic is modulo 2^64. Every constant is a `uint64`,
+because numba converts an operation on uint64 and signed integers to floats.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ P5 = np.uint64(0x27D4EB2F165667C5)
 
 @njit(nogil=True, cache=True)
 def rotate(x: np.uint64, by: int) -> np.uint64:
-    """Rotate left."""
+    """Rotate a word to the left by `by` bits."""
     return (x << np.uint64(by)) | (x >> np.uint64(64 - by))
 
 
@@ -40,7 +40,7 @@ def _step(h: np.uint64, word: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def avalanche(h: np.uint64) -> np.uint64:
-    """XXH64's last step; alone it is a good one-to-one mixer of 64 bits."""
+    """Return the result of the last step of XXH64, which is by itself a good one-to-one mixer of 64 bits."""
     h = (h ^ (h >> np.uint64(33))) * P2
     h = (h ^ (h >> np.uint64(29))) * P3
     return h ^ (h >> np.uint64(32))
@@ -48,7 +48,7 @@ def avalanche(h: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _word(data: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    # Unsigned indices: no wraparound code, so that LLVM makes one load of the eight.
+    # Unsigned indices need no code for negative ones, so LLVM combines the eight loads into one.
     word = np.uint64(data[at])
     for i in range(1, 8):
         word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
@@ -57,7 +57,7 @@ def _word(data: NDArray[np.uint8], at: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> np.uint64:
-    """XXH64 of `data[start:end]`."""
+    """Return the XXH64 of `data[start:end]`."""
     at = np.uint64(start)
     stop = np.uint64(end)
     length = stop - at
@@ -95,7 +95,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
 
 @njit(nogil=True, cache=True)
 def hash_slices(data: NDArray[np.uint8], ends: NDArray[np.int64], seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`hash_bytes` of `data[ends[i] : ends[i + 1]]` with `seeds[i]`, for every i."""
+    """Return `hash_bytes` of `data[ends[i] : ends[i + 1]]` with `seeds[i]`, for every i."""
     hashes = np.empty(seeds.size, np.uint64)
     for i in range(seeds.size):
         hashes[i] = hash_bytes(data, ends[i], ends[i + 1], seeds[i])
@@ -104,7 +104,7 @@ def hash_slices(data: NDArray[np.uint8], ends: NDArray[np.int64], seeds: NDArray
 
 @njit_no_refcounts
 def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64) -> np.uint64:
-    """XXH64 of the little-endian bytes of `words[start:end]`."""
+    """Return the XXH64 of the little-endian bytes of `words[start:end]`."""
     at = start
     length = np.uint64(8 * (end - start))
     if end - start >= 4:
@@ -131,16 +131,16 @@ def hash_words(words: NDArray[np.uint64], start: int, end: int, seed: np.uint64)
 
 @njit(nogil=True, cache=True)
 def hash_word(word: np.uint64, seed: np.uint64) -> np.uint64:
-    """XXH64 of eight bytes."""
+    """Return the XXH64 of the eight bytes of a word."""
     return avalanche(_step(seed + P5 + np.uint64(8), word))
 
 
 @njit(nogil=True, cache=True)
 def hash_threes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`hash_words` of every three successive words, seed 0.
+    """Return `hash_words` of every three successive words, with seed 0.
 
-    What is done to a word before it meets the others is done once. Three loops, because in one the multiplications
-    of a hash wait for each other, while turns of a short loop overlap.
+    The first step of the hash depends on one word only and is computed once per word. The work is split into three
+    loops: in a single loop the multiplications of a hash wait for each other, while iterations of a short loop overlap.
     """
     mixed = np.empty(words.size, dtype=np.uint64)
     out = np.empty(max(words.size - 2, 0), dtype=np.uint64)
@@ -157,7 +157,7 @@ def hash_threes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def hash_each(words: NDArray[np.uint64], seed: np.uint64) -> NDArray[np.uint64]:
-    """`hash_word` of every element."""
+    """Return `hash_word` of every element."""
     out = np.empty(words.size, dtype=np.uint64)
     for i in range(words.size):
         out[i] = hash_word(words[i], seed)

@@ -1,7 +1,7 @@
 """Merging two sorted runs a bounded number of entries at a time.
 
-An entry is a key, or a pair of a key and a value, ordered by key, then value; without values they are None. No entry is
-in both runs.
+An entry is a key, or a pair of a key and a value. Pairs are ordered by key, then by value. If entries are keys only,
+the arrays of values are None. No entry is in both runs.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def _is_before(
     x = keys[i]
     y = other_keys[j]
     if values is not None and other_values is not None:
-        # All compared, none skipped: a branch would be mispredicted.
+        # `&` and `|` evaluate all comparisons: a short circuit is a branch, which would often be mispredicted.
         return bool((x < y) | ((x == y) & (values[i] < other_values[j])))
     return bool(x < y)
 
@@ -65,8 +65,8 @@ def merge_step(
     share = _share_of_older(older, older_values, newer, newer_values, i, j, count)
     end_i = i + share
     end_j = j + count - share
-    # From both ends towards the middle: where the next entry is depends on what the last one was, and waiting for
-    # one such chain leaves time for another. No branch on comparisons: half of them would be mispredicted.
+    # Merge from both ends towards the middle. Each entry's position depends on the comparison before, so the processor
+    # runs the two chains of comparisons in parallel. There is no branch on comparisons: half would be mispredicted.
     last_i = end_i
     last_j = end_j
     while min(last_i - i, last_j - j) >= 2:
@@ -75,7 +75,7 @@ def merge_step(
             o = i + j
             out[o] = older[i] if from_older else newer[j]
             if out_values is not None and older_values is not None and newer_values is not None:
-                # Both are read before one is chosen: a choice of what to read would be a branch.
+                # Both values are read before one is selected: reading only one of them would need a branch.
                 x = older_values[i]
                 y = newer_values[j]
                 out_values[o] = x if from_older else y
@@ -90,7 +90,7 @@ def merge_step(
                 out_values[o] = y if from_newer else x
             last_i -= not from_newer
             last_j -= from_newer
-    # One run has at most one entry left here: it is found its place by walking, or the other is copied.
+    # At least one of the runs has at most one entry left here, so this loop need not be fast.
     while i < last_i or j < last_j:
         from_older = j == last_j or (i < last_i and _is_before(older, older_values, i, newer, newer_values, j))
         o = i + j

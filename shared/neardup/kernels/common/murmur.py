@@ -1,7 +1,7 @@
-"""MurmurHash3 (Austin Appleby's x64, 128 bit) for tokens; the first 64 bits are what is used.
+"""The first 64 bits of MurmurHash3_x64_128 (Austin Appleby), the hash function of tokens.
 
-Tokens are short and of every length. This function takes up to 15 bytes without a branch, which no predictor
-could guess, and so is twice as fast on them as XXH64, which is faster on everything else.
+Tokens are short, and their lengths are unpredictable. MurmurHash3 processes up to 15 bytes without a branch on the
+length, which makes it twice as fast as XXH64 on tokens. On longer input XXH64 is faster.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from neardup.kernels.common.hashing import rotate
 
 SLACK = 16
-"""Bytes behind the last token that must be readable: they are loaded and masked away."""
+"""Number of bytes behind the last token that must be readable. They are loaded and masked."""
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
@@ -24,7 +24,7 @@ _MASKS = np.array([(1 << 8 * min(size, 8)) - 1 for size in range(17)], dtype=np.
 
 @njit(nogil=True, cache=True)
 def _load(data: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    # Unsigned indices: no wraparound code, so that LLVM makes one load of the eight.
+    # Unsigned indices need no code for negative ones, so LLVM combines the eight loads into one.
     word = np.uint64(data[at])
     for i in range(1, 8):
         word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
@@ -40,7 +40,7 @@ def _final(k: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def hash_token(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """The first 64 bits of MurmurHash3_x64_128 of `data[start:end]` with seed 0. Reads SLACK bytes more."""
+    """Return the first 64 bits of MurmurHash3_x64_128 of `data[start:end]`, with seed 0. Reads SLACK bytes more."""
     at = np.uint64(start)
     length = np.uint64(end - start)
     left = end - start
@@ -53,7 +53,7 @@ def hash_token(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
         h2 = (rotate(h2 ^ k2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
         at += np.uint64(16)
         left -= 16
-    # A tail of zeros mixes to zero: no need to ask which of the two words there is.
+    # A word of zeros mixes to zero, so both words of the rest are mixed in whether or not they exist.
     h1 ^= rotate((_load(data, at) & _MASKS[left]) * _C1, 31) * _C2
     h2 ^= rotate((_load(data, at + np.uint64(8)) & _MASKS[max(left - 8, 0)]) * _C2, 33) * _C1
     h1 ^= length
@@ -65,10 +65,10 @@ def hash_token(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def hash_tokens(canonical: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """`hash_token` of every token.
+    """Return `hash_token` of every token.
 
-    In three short loops over a few tokens at a time, each simple enough for the machine to overlap its turns. In one
-    loop the eight multiplications of a token wait for each other, which takes twice the time.
+    The work is split into three short loops over some tokens at a time, so that the processor overlaps iterations. In a
+    single loop the eight multiplications of a token wait for each other, which takes twice as long.
     """
     hashes = np.empty(starts.size, dtype=np.uint64)
     low = np.empty(_AT_ONCE, dtype=np.uint64)

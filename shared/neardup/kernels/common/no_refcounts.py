@@ -13,7 +13,7 @@ F = TypeVar("F")
 
 
 def njit_no_refcounts(function: F) -> F:
-    """Compile as njit with nogil and cache, without reference counts. Numba refuses functions that allocate."""
+    """Compile a function without reference counts, with nogil and cache. Numba rejects functions that allocate."""
     compile_: Any = njit
     compiled: F = compile_(nogil=True, cache=True, _nrt=False)(function)
     return compiled

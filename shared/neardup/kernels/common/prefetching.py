@@ -1,7 +1,7 @@
 """Prefetching of cache lines.
 
-A load that misses the cache stalls the instructions behind it until the data arrives; a prefetch does not. With the JIT
-off `prefetch` does nothing: it affects speed only, never results.
+A load that misses the cache stalls the instructions that depend on it until the data arrives; a prefetch does not. It
+affects only speed, never results, so `prefetch` does nothing when the JIT is off.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ else:
 
     @intrinsic
     def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-        """Start loading array[index] into all caches. The index is not checked: one outside is harmless."""
+        """Start loading array[index] into all caches. An index out of bounds is harmless and is not checked."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             ir: Any = vars(cgutils)["ir"]  # llvmlite's, without importing it: kernels import numpy and numba only

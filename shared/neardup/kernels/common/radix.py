@@ -1,6 +1,8 @@
-"""Sorting words by some of their bits, least digits first: some times faster than comparing them.
+"""Radix sort of words by some of their bits, least significant digit first.
 
-Large arrays are first divided by their leading digit, so that what follows stays in the cache.
+It is several times faster than a sort by comparisons.
+
+Large arrays are first divided by their most significant digit, so that each part is sorted within the cache.
 """
 
 import numpy as np
@@ -10,16 +12,16 @@ from numpy.typing import NDArray
 DIGIT = 12
 """Maximum number of bits per pass, limited by the number of write streams that the caches and the TLB can serve."""
 NEAR = 1 << 20
-"""Up to so many words stay near enough by themselves, and would come into stretches of few if they were divided."""
+"""Maximum number of words that are sorted without dividing them first: they fit the cache, and parts would be tiny."""
 FEW = 192
-"""So few are compared instead: counting digits would take longer."""
+"""Maximum number of words for an insertion sort. Counting the digits of so short an array would take longer."""
 
 
 @njit(nogil=True, cache=True)
 def _by_digit(
     words: NDArray[np.uint64], out: NDArray[np.uint64], shift: int, bits: int, ends: NDArray[np.int64]
 ) -> None:
-    """Copy in the order of the digit at `shift`, equal ones as they stood; `ends[digit]` is where each one's end."""
+    """Copy the words to `out`, stably sorted by the digit at `shift`. `ends[digit]` is set to the end of its words."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     by = np.uint64(shift)
     ends[: np.int64(mask) + 1] = 0
@@ -38,7 +40,7 @@ def _by_digit(
 
 @njit(nogil=True, cache=True)
 def _few(words: NDArray[np.uint64], low: int) -> None:
-    """Insertion: the order of equal ones stays, too."""
+    """Sort in place by insertion, which is stable, by the bits from `low` on."""
     by = np.uint64(low)
     for i in range(1, words.size):
         word = words[i]
@@ -53,7 +55,7 @@ def _few(words: NDArray[np.uint64], low: int) -> None:
 def _by_digits(
     words: NDArray[np.uint64], out: NDArray[np.uint64], low: int, high: int, ends: NDArray[np.int64]
 ) -> None:
-    """Sort into `out`; both are written over."""
+    """Sort the words into `out` by the bits from `low` to below `high`. Both arrays are overwritten."""
     passes = (high - low + DIGIT - 1) // DIGIT
     if passes % 2 == 0:
         out[:] = words
@@ -68,9 +70,9 @@ def _by_digits(
 
 @njit(nogil=True, cache=True)
 def sort_words(words: NDArray[np.uint64], scratch: NDArray[np.uint64], low: int, high: int) -> None:
-    """Sort in place by the bits from `low` to below `high`, which must be the highest that differ.
+    """Sort in place by the bits from `low` to below `high`. All words must agree in the bits from `high` on.
 
-    Words that agree in these keep their order. `scratch` is as long, and is written over.
+    The sort is stable. `scratch` must have the same size as `words` and is overwritten.
     """
     if high <= low or words.size < 2:
         return

@@ -1,7 +1,7 @@
-"""A bitmap filter for batch search: it drops the fingerprints of a file that cannot match, at one bit read per table.
+"""A bitmap filter for batch search, which drops fingerprints of a file that cannot match by reading one bit per table.
 
-The bitmap of many queries is larger than the inner caches. So the fingerprints of a block are first grouped by the
-first bits of a block of bits that leads in several tables: each group then reads one small part of the bitmaps.
+The bitmap of a large batch does not fit the L2 cache. The fingerprints of a block of the file are therefore grouped by
+the first bits of a block of bits that leads in several tables, and each group reads one small part of the bitmaps.
 """
 
 import numpy as np
@@ -46,8 +46,8 @@ def filter_by_bitmap(
     buckets = np.empty(STRIDE, np.uint64)
     for first in range(0, fingerprints.size, STRIDE):
         size = min(STRIDE, fingerprints.size - first)
-        # Two moves at a time over a stride, not key by key: that compiles to vector instructions, and most tables have
-        # no more moves than two.
+        # Two moves per pass over a stride of fingerprints compile to vector instructions. Most tables have at most two
+        # moves.
         for move in range(0, masks.size, 2):
             mask = masks[move]
             left = rotations[move]

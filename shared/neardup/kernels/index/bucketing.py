@@ -1,9 +1,10 @@
-"""Buckets: pairs (key, fingerprint), the newest in a hash table, the others in sorted runs.
+"""Buckets: pairs of a key and a fingerprint, the newest in a hash table and all others in sorted runs.
 
-Keys come mixed one to one (`mix`), so that their leading bits spread over a run's directory whatever they were made of.
+Keys are mixed by a one-to-one function (`mix`), so that their leading bits are evenly distributed over a run's
+directory, whatever the original keys are.
 
-The hash table is made for one thing, to be asked and added to in turn. `slots` leads from a key to the last entry with
-that key, or is EMPTY; an entry leads to the one with the same key before it and knows how many there are.
+The hash table is designed for probes that alternate with inserts. `slots` maps a key to its latest entry, or to EMPTY.
+`previous` maps an entry to the previous entry with the same key, and `sizes` has the number of entries up to it.
 """
 
 from typing import NamedTuple
@@ -21,21 +22,21 @@ U = np.uint64
 AHEAD = 16
 RING = 32
 EMPTY = -1
-# What undoes a multiplication by P2 and P3, modulo 2^64.
+# Multiplicative inverses of P2 and P3 modulo 2^64.
 P2_INVERSE = U(pow(int(P2), -1, 1 << 64))
 P3_INVERSE = U(pow(int(P3), -1, 1 << 64))
 WIDE = U(16)
-"""A directory entry with more pairs than this is searched by halving: common keys do not make a probe linear."""
+"""Ranges of more pairs than this are searched by bisection, so that common keys do not make a probe linear."""
 
-# What is known of a query before it meets the hash table, as bits.
+# Marks of a query, as bits, which are set before the hash table is probed.
 OWN = 1
-"""Its own fingerprint is in its bucket."""
+"""Mark of a query whose own fingerprint is in its bucket."""
 OWN_NOW = 2
-"""The same, inserted in the current epoch."""
+"""Mark of a query whose own fingerprint was inserted into its bucket in the current epoch."""
 COMMON = 4
-"""Its bucket has reached the limit."""
+"""Mark of a query whose bucket has reached the limit."""
 ASKS = 8
-"""It only asks, and is not to be added."""
+"""Mark of a query that must not be inserted."""
 
 
 class SortedPairs(NamedTuple):
@@ -48,14 +49,14 @@ class SortedPairs(NamedTuple):
 
 
 class PairBatch(NamedTuple):
-    """The pairs of a batch, with what the runs are known to hold of each."""
+    """The pairs of a batch, with marks for the contents of the runs."""
 
     keys: NDArray[np.uint64]
     fingerprints: NDArray[np.uint64]
     marks: NDArray[np.uint8]
-    """OWN, OWN_NOW, COMMON and ASKS, as bits."""
+    """The bits `OWN`, `OWN_NOW`, `COMMON` and `ASKS` of each pair."""
     common: int
-    """Number of fingerprints from which on a bucket is common, and ignored."""
+    """Number of fingerprints at which a bucket is common. Common buckets are ignored."""
 
 
 class RecentTable(NamedTuple):
@@ -70,14 +71,14 @@ class RecentTable(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def mix(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
-    """out[i] is a one-to-one function of keys[i]."""
+    """Set out[i] to a one-to-one function of keys[i]."""
     for i in range(keys.size):
         out[i] = avalanche(keys[i])
 
 
 @njit(nogil=True, cache=True)
 def unmix(mixed: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
-    """The keys that `mix` made these of."""
+    """Invert `mix`."""
     for i in range(mixed.size):
         h = mixed[i]
         h = (h ^ (h >> np.uint64(32))) * P3_INVERSE
@@ -107,7 +108,7 @@ def probe_buckets(
     total = queries.size
     lows = np.empty(RING, np.uint64)
     highs = np.empty(RING, np.uint64)
-    # The pipeline of `probing`.
+    # The pipeline is explained in `probing`.
     for step in range(start - 2 * AHEAD, total):
         ahead = step + 2 * AHEAD
         if ahead < total:
@@ -171,11 +172,11 @@ def fill_recent(keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64], tabl
 
 @njit(nogil=True, cache=True)
 def _distinct(words: NDArray[np.uint64], start: int, stop: int) -> int:
-    """Sort words[start:stop] and push repeats out of it; the new stop."""
+    """Sort words[start:stop], remove repeats from it, and return the new stop."""
     rising = True
     for i in range(start + 1, stop):
         rising &= words[i - 1] < words[i]
-    # Nearly always: one match, or all of them from one run.
+    # This is nearly always the case: there is one match, or all matches are from one run.
     if rising:
         return stop
     words[start:stop].sort()
@@ -201,7 +202,7 @@ def probe_and_insert_recent(
     """For each pair from `start` on, report all fingerprints in its bucket, then insert the pair into the hash table.
 
     The bucket consists of the `recent` pairs in the hash table and of what the runs hold: `in_runs` is (ends, others),
-    with others[ends[i] : ends[i + 1]] for pair i. `one_epoch` asserts that no pair is in more than one of these.
+    with others[ends[i] : ends[i + 1]] for pair i. `one_epoch` asserts that no pair is in more than one of them.
     Returns the next pair, the number of pairs in the buffers, the number of pairs in the hash table, and the number of
     common buckets. The next pair is before the end if the buffers are full. The hash table must have room for the whole
     batch.
@@ -255,7 +256,7 @@ def probe_and_insert_recent(
 
 @njit(nogil=True, cache=True)
 def order_within_keys(keys: NDArray[np.uint64], fingerprints: NDArray[np.uint64]) -> None:
-    """Sort the fingerprints of each key, where equal keys stand together."""
+    """Sort the fingerprints of each key. Equal keys must be adjacent."""
     first = 0
     for i in range(1, keys.size + 1):
         if i < keys.size and keys[i] == keys[first]:

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 LINE = 8
-"""Keys in a cache line."""
+"""Number of keys in a cache line."""
 
 if getattr(config, "DISABLE_JIT", 0):
 
@@ -31,8 +31,9 @@ else:
     def is_one_within(typing_context: Any, keys: Any, one: Any, other: Any, query: Any, limit: Any) -> Any:
         """Return True if a key of the lines at `one` and `other` differs in at most `limit` bits from the query.
 
-        Places are not checked: both must be whole cache lines with a key in them, or lie within the keys. Either
-        may end behind the last key, or begin before the first, and has then wrapped around.
+        Bounds are not checked. Each position must be the start of a cache line with at least one key in it, or of eight
+        keys within the array. A line may extend beyond either end of the keys; a position before the first key has
+        wrapped around.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Elias-Fano: sorted keys in about 2 + log2(range / n) bits each, searched without decoding.
+"""Elias-Fano coding: sorted keys in about 2 + log2(range / n) bits each, which are searched without decoding.
 
-A key, less the bits that the whole slice shares, is cut into an upper part of about log2(n) bits and a lower part. The
-lower parts stand in one packed array. The upper parts are a bitmap: for each value in turn, a 1 for every key that
-has it, then a 0. So the keys with upper part j begin after the j-th 0; every SAMPLE-th 0 has its place noted.
+A key, without the bits that all keys of the slice share, is cut into an upper part of about log2(n) bits and a lower
+part. The lower parts are in one packed array. The upper parts are in a bitmap, which has for each value in rising order
+a 1 per key with this upper part, followed by a 0. The keys with upper part j therefore begin after the j-th 0. The
+positions of every SAMPLE-th value are stored.
 """
 
 from typing import NamedTuple
@@ -37,7 +38,7 @@ class EncodedKeys(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def put_bits(words: NDArray[np.uint64], at: np.uint64, value: np.uint64, width: np.uint64) -> None:
-    """Write `width` bits (0 to 64) of `value` at bit `at` of words that are zero there."""
+    """Write `value`, which has `width` bits (0 to 64), at bit `at` of the words. These bits must be zero before."""
     if width == U(0):
         return
     word = at >> U(6)
@@ -49,12 +50,12 @@ def put_bits(words: NDArray[np.uint64], at: np.uint64, value: np.uint64, width: 
 
 @njit(nogil=True, cache=True)
 def get_bits(words: NDArray[np.uint64], at: np.uint64, width: np.uint64) -> np.uint64:
-    """Read what put_bits wrote. The word after the last one must exist."""
+    """Return the value that `put_bits` wrote. There must be one more word after the value's last one."""
     if width == U(0):
         return U(0)
     word = at >> U(6)
     shift = at & U(63)
-    # Two shifts, because one by 64 is undefined; without a branch, because half of all reads cross a word.
+    # Two shifts, because a shift by 64 is undefined. No branch, because half of all reads cross a word boundary.
     value: np.uint64 = (words[word] >> shift) | ((words[word + U(1)] << U(1)) << (U(63) - shift))
     value &= ALL >> (U(64) - width)
     return value
@@ -71,14 +72,14 @@ def encode(
     upper: NDArray[np.uint64],
     samples: NDArray[np.uint32],
 ) -> None:
-    """Write keys[start:stop]; all of them, in order, in any number of calls. The arrays may have anything in them.
+    """Encode keys[start:stop]. Successive calls must cover all keys in order. The arrays need not be initialized.
 
-    `samples` says where upper values 0, SAMPLE, 2 SAMPLE ... begin.
+    `samples` contains the positions at which upper values 0, SAMPLE, 2 SAMPLE and so on begin.
     """
     left = U(skip)
     right = U(64 - upper_bits)
     width = U(64 - skip - upper_bits)
-    # Words are cleared as they are reached, so that no step has to clear all.
+    # Words are cleared when they are reached, so that no step has to clear a whole array.
     cleared = 0
     sampled = 0
     if start > 0:
@@ -108,7 +109,7 @@ def encode(
 
 @njit(nogil=True, cache=True)
 def begin_of(upper: NDArray[np.uint64], samples: NDArray[np.uint32], value: np.uint64) -> np.uint64:
-    """The bit of `upper` after the value-th 0: where the keys with that upper part begin."""
+    """Return the bit of `upper` after the value-th 0, at which the keys with that upper part begin."""
     place = U(samples[value >> SAMPLE_BITS])
     missing = value & U(SAMPLE - 1)
     word = place >> U(6)
@@ -121,7 +122,7 @@ def begin_of(upper: NDArray[np.uint64], samples: NDArray[np.uint32], value: np.u
         word += U(1)
         zeros = ~upper[word]
         count = popcount(zeros)
-    # The missing-th set bit of zeros, by halves.
+    # Find the missing-th set bit of `zeros` by bisection.
     at = U(0)
     for half in (U(32), U(16), U(8), U(4), U(2), U(1)):
         part = zeros & ((U(1) << half) - U(1))
@@ -139,8 +140,8 @@ def begin_of(upper: NDArray[np.uint64], samples: NDArray[np.uint32], value: np.u
 def decode(encoded: EncodedKeys, start: int, stop: int, place: int, out: NDArray[np.uint64]) -> int:
     """Decode keys[start:stop] into `out`.
 
-    `place` is the bit of the upper parts to continue from, which is 0 for the first key and otherwise what the call
-    before returned.
+    `place` is the bit of the upper parts from which to continue: 0 for the first key, and otherwise the return value of
+    the previous call.
     """
     lower, upper, prefix = encoded.lower, encoded.upper, encoded.prefix
     width = U(64 - encoded.skip - encoded.upper_bits)
@@ -187,7 +188,7 @@ def probe_elias_fano(
         if ahead < total:
             value = (((queries[ahead] << left) >> right) >> spread) << spread
             prefetch(samples, value >> SAMPLE_BITS)
-            # The bitmap has two bits a key: the sample's place can be guessed well enough to fetch its line.
+            # The bitmap has two bits per key, so the cache line of a value can be predicted well enough to prefetch it.
             prefetch(upper, (value << U(1)) >> U(6))
         ahead = step + AHEAD
         if start <= ahead < total:
@@ -201,7 +202,7 @@ def probe_elias_fano(
         at = places[step & (RING - 1)]
         value = firsts[step & (RING - 1)]
         past = value + (U(1) << spread)
-        # Nearly always nothing, or one range that ends at once.
+        # In most cases there is no key with this upper part.
         if spread == U(0) and (upper[at >> U(6)] >> (at & U(63))) & U(1) == U(0):
             continue
         if found + cap + 1 > found_key.size:

@@ -1,7 +1,7 @@
-"""The likeliest flips of many fingerprints at once, as lookups.
+"""Computation of the likeliest flips of many fingerprints at once, as lookups.
 
-A sort of one fingerprint's costs mispredicts its branches. Here LANES fingerprints stand side by side, and a sorting
-network, the same comparisons whatever the costs are, runs over all of them: vector instructions without a branch.
+A sort of the costs of one fingerprint would mispredict many branches. A sorting network makes the same comparisons for
+any costs, so it sorts the costs of LANES fingerprints at once, with vector instructions and without a branch.
 """
 
 from typing import NamedTuple
@@ -31,8 +31,8 @@ class FlipSearch(NamedTuple):
     most: int
     """Maximum number of bits flipped at once."""
     candidates: NDArray[np.uint8]
-    """One column per set of ranks that can be among the likeliest, filled up with the rank `header`; without columns, a
-    heap finds the likeliest sets."""
+    """One column per set of ranks that can be among the likeliest, padded with the rank `header`. If there are no
+    columns, a heap finds the likeliest sets."""
     ranking: NDArray[np.uint8]
     """The sorting network for the bits of the header."""
     choosing: NDArray[np.uint8]
@@ -41,7 +41,7 @@ class FlipSearch(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def apply_network(network: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
-    """Compare rows of LANES numbers, pair by pair of the network: the smaller ones to the first row of the pair."""
+    """Sort LANES columns of numbers: for each pair of rows in the network, move the smaller ones to the first row."""
     for step in range(network.shape[0]):
         first = U(network[U(step), U(0)])
         second = U(network[U(step), U(1)])
@@ -87,7 +87,7 @@ def flip_lookups(
         for lane in range(lanes):
             number = U(numbers[U(first + lane)])
             for bit in range(header):
-                # Cost and position in one number make all of them different.
+                # The number includes the position, so all numbers of a fingerprint are different.
                 cost = np.int32(costs_of_levels[U(levels[number, U(bit)])])
                 sorted_bits[U(bit), U(lane)] = (cost << POSITION_BITS) | np.int32(bit)
         apply_network(ranking, sorted_bits)
@@ -145,7 +145,10 @@ def attempts_needed(
     ranking: NDArray[np.uint8],
     attempts: NDArray[np.int64],
 ) -> None:
-    """Compute which flip reaches each difference in the header: 0 for no flip, wanted + 1 for none of the `wanted`."""
+    """Write the number of the flip that reaches each difference in the header to `attempts`.
+
+    The number is 0 if no flip is needed, and wanted + 1 if none of the `wanted` flips reaches the difference.
+    """
     keys = np.empty((LANES, wanted + 1), np.uint64)
     limits = np.empty((LANES, wanted + 1), np.uint64)
     nothing = np.zeros(differences.size, np.uint64)

@@ -1,8 +1,8 @@
-"""Manku 2007 §3.2: blocks of 1024 bytes, a Huffman code for where neighbours first differ, the rest verbatim.
+"""Huffman coding of sorted keys in blocks of 1024 bytes (Manku 2007 §3.2).
 
-Two neighbours in a sorted run share their leading bits. What is kept of a key is the position of the first bit in
-which it differs from the one before, and the bits behind that; the first key of a block is kept whole. Bits fill a
-block from the most significant one of each word on, so that codes can be read by comparing.
+Two neighbours in a sorted run share their leading bits. A key is stored as the position of the first bit in which it
+differs from the previous key, as a Huffman code, and the bits behind that position. The first key of a block is stored
+whole. Each word is filled from its most significant bit on, so that codes can be decoded by comparison.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ ALL = U(0xFFFFFFFFFFFFFFFF)
 BLOCK_WORDS = 128
 BLOCK_BITS = BLOCK_WORDS * 64
 PEEK = 12
-"""Codes up to this long are read from a table with 2^12 entries, longer ones bit by bit."""
+"""Maximum length of a code that is decoded by a table of 2^12 entries. Longer codes are decoded by comparison."""
 
 
 class Code(NamedTuple):
@@ -43,14 +43,14 @@ class Blocks(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_positions(keys: NDArray[np.uint64], start: int, stop: int, counts: NDArray[np.int64]) -> None:
-    """Add up how often each position is the first in which keys[i] differs from keys[i - 1], for i in start..stop."""
+    """Count the positions of the first bit in which keys[i] differs from keys[i - 1], for i from start to stop - 1."""
     for i in range(max(start, 1), stop):
         counts[leading_one(keys[i] ^ keys[i - 1])] += 1
 
 
 @njit(nogil=True, cache=True)
 def code_lengths(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Huffman's algorithm on 64 symbols: bits of each code, 0 for symbols that do not occur."""
+    """Return the length of each of 64 codes by Huffman's algorithm, 0 for symbols that do not occur."""
     weight = np.zeros(127, np.int64)
     parent = np.full(127, -1, np.int64)
     alive = np.zeros(127, np.bool_)
@@ -94,9 +94,9 @@ def code_lengths(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @njit(nogil=True, cache=True)
 def canonical_codes(lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
-    """Codes in order of length, then symbol; and for every PEEK bits what code they begin with.
+    """Return the codes, assigned in order of length and symbol, and the code that each word of PEEK bits begins with.
 
-    A peek is symbol * 64 + length, or -1 when the code is longer.
+    The latter is symbol * 64 + length, or -1 if the code is longer than PEEK bits.
     """
     codes = np.zeros(64, np.uint64)
     peeks = np.full(1 << PEEK, -1, np.int16)
@@ -130,7 +130,7 @@ def _put(words: NDArray[np.uint64], base: int, at: int, value: np.uint64, width:
 
 @njit_no_refcounts
 def _get(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
-    """The 64 bits from bit `at` on; the word after the last one must exist."""
+    """Return the 64 bits from bit `at` on. The word after that of bit `at` must exist."""
     word = at >> U(6)
     shift = at & U(63)
     value: np.uint64 = (words[word] << shift) | ((words[word + U(1)] >> U(1)) >> (U(63) - shift))
@@ -196,7 +196,7 @@ def _next_key(
                 position = U(symbol)
                 length = U(lengths[symbol])
                 break
-    # Code and rest are nearly always in one window.
+    # The code and the bits behind it are nearly always in one window.
     rest = window << length if length + position <= U(64) else _get(words, at + length)
     rest = (rest >> U(1)) >> (U(63) - position)
     flipped = (key >> position) ^ U(1)
@@ -243,7 +243,7 @@ def probe_huffman(
     into = Buffers(found_query, found_key)
     left = U(skip)
     drop = U(63 - bits)
-    # Where the mask is shorter than what the slice shares, the shared bits are those of the query anyway.
+    # All keys of the slice and the query share the first `skip` bits, so the mask may include them.
     mask |= ~(ALL >> left)
     group = Queries(queries, limits, mask, cap)
     keys = np.empty(BLOCK_BITS, np.uint64)
@@ -259,7 +259,7 @@ def probe_huffman(
         smallest = query & mask
         largest = query | ~mask
         low, high = range_of(entries, bucket_of(smallest, left, drop))
-        # The first block whose last key is not too small.
+        # The first block whose last key is not before the range of the query.
         first = np.int64(first_at_least(last_keys, low, high, smallest))
         if first == last_keys.size or words[first * BLOCK_WORDS] > largest:
             continue

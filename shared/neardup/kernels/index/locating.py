@@ -1,11 +1,11 @@
-"""A directory over sorted keys: where the keys with given leading bits stand.
+"""A directory of sorted keys: the range of the keys with given leading bits.
 
-One word serves eight values of the leading bits, so that one read gives both ends of a value's keys:
+One word covers eight values of the leading bits, so that both ends of a value's range are found by one read:
 
-    32 bits position of the first key with any of them | 4 bits how many keys have the eighth | ... | the first
+    32 bits position of the first key with any of the values | 4 bits number of keys with the eighth | ... | the first
 
-Where a value has more keys than four bits can count, its word says DENSE instead: all keys of the eight values are
-then a range, which is searched by halving when it is long.
+If a value has more keys than four bits can count, the word has DENSE in place of the counts. The range is then that of
+all eight values together, and long ranges are searched by bisection.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Directory(NamedTuple):
 
 @njit_no_refcounts
 def bucket_of(key: np.uint64, skip: np.uint64, drop: np.uint64) -> np.uint64:
-    """The key's leading bits behind the first `skip` ones; `drop` is 63 less their number, which may be 0."""
+    """Return the leading bits of a key after the first `skip` ones. `drop` is 63 minus their number, which may be 0."""
     return ((key << skip) >> U(1)) >> drop
 
 
@@ -57,10 +57,10 @@ def _counted(keys: NDArray[np.uint64], begin: np.uint64, end: np.uint64, skip: n
 def extend_directory(
     keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64], filled: int
 ) -> int:
-    """Enter keys[start:stop]; all of them in any number of calls.
+    """Add keys[start:stop] to the directory and return the number of words in use.
 
-    `filled` words are in use, 0 before the first key; the new number is returned. There is one word more than the
-    values need: where the last ones end.
+    Successive calls must cover all keys in order. `filled` is the return value of the previous call, and 0 in the first
+    call. The directory has one word more than the values need, which has the end of the last range.
     """
     left = U(skip)
     drop = U(63 - bits)
@@ -69,15 +69,15 @@ def extend_directory(
     at = filled
     reached = U(start)
     if start < stop and filled:
-        # The last word may get more keys.
+        # The last word in use may cover more keys.
         at -= 1
         reached = words[at] >> POSITION_SHIFT
         ends[0] = start
         counts[0] = words[at] & DENSE
     i = start
     while i < stop:
-        # Each key leaves its mark, without a branch on whether a word ends; then words without keys take over where the
-        # one before ended.
+        # Count the keys of each word without a branch on whether a word ends. Words without keys then begin at the end
+        # of the previous word.
         word = U(0)
         while i < stop:
             bucket = bucket_of(keys[U(i)], left, drop)
@@ -94,7 +94,7 @@ def extend_directory(
             reached = max(begin, ends[U(each)])
             count = counts[U(each)]
             if reached - begin >= COUNT:
-                # A count may have run over into the next one.
+                # A count may have overflowed into the next count.
                 count = _counted(keys, begin, reached, left, drop)
             words[U(at + each)] = (begin << POSITION_SHIFT) | count
         at += used
@@ -108,7 +108,7 @@ def extend_directory(
 
 @njit_no_refcounts
 def range_of(words: NDArray[np.uint64], bucket: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """(low, high): all keys with these leading bits are in [low, high), and where they are dense also others."""
+    """Return (low, high), the range that has all keys with these leading bits. In a DENSE word it also has others."""
     at = bucket >> VALUE_BITS
     first = words[at] >> POSITION_SHIFT
     counts = words[at] & DENSE
@@ -116,7 +116,7 @@ def range_of(words: NDArray[np.uint64], bucket: np.uint64) -> tuple[np.uint64, n
         return first, words[at + U(1)] >> POSITION_SHIFT
     place = (bucket & U(VALUES - 1)) << U(2)
     before = counts & ((U(1) << place) - U(1))
-    # The sum of all counts before: two and two into bytes, and those by one multiplication.
+    # Sum up the counts of the previous values: first in pairs, into bytes, then the bytes by one multiplication.
     before = (before & EVERY_OTHER_COUNT) + ((before >> U(4)) & EVERY_OTHER_COUNT)
     low = first + (((before * IN_EVERY_BYTE) >> U(24)) & U(0xFF))
     return low, low + ((counts >> place) & COUNT)
@@ -124,7 +124,7 @@ def range_of(words: NDArray[np.uint64], bucket: np.uint64) -> tuple[np.uint64, n
 
 @njit(nogil=True, cache=True)
 def first_at_least(keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, key: np.uint64) -> np.uint64:
-    """The first index in [low, high) whose key is not smaller, or high."""
+    """Return the first index in [low, high) whose key is at least `key`, or `high` if there is none."""
     while low < high:
         middle = (low + high) >> U(1)
         if keys[middle] < key:

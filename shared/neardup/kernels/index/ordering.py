@@ -1,4 +1,4 @@
-"""Putting matches in order: by query, then distance, then key, each pair once."""
+"""Sorting of matches by query, then distance, then key, without repeats."""
 
 import numpy as np
 from numba import njit
@@ -11,8 +11,8 @@ from neardup.kernels.common.bits import popcount
 def group_by_query(
     found_query: NDArray[np.int64], found_key: NDArray[np.uint64], found: int, queries: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """(ends, keys): what query q found is keys[ends[q]:ends[q + 1]], in the order it was found."""
-    # Counting sort, as there are few pairs a query and many queries.
+    """Return (ends, keys), where keys[ends[q] : ends[q + 1]] are the keys found by query q, in their original order."""
+    # A counting sort, as there are many queries with few pairs each.
     ends = np.zeros(queries + 1, np.int64)
     for i in range(found):
         ends[found_query[i] + 1] += 1
@@ -38,9 +38,9 @@ def order_matches(
     out_key: NDArray[np.uint64],
     out_distance: NDArray[np.uint8],
 ) -> tuple[int, int]:
-    """Order the first `found` pairs into the out arrays, at most `cap` a query.
+    """Write the first `found` pairs in order to the out arrays, at most `cap` per query.
 
-    Returns (how many were written, how many queries had more than the cap).
+    Returns the number of pairs written and the number of queries with more pairs than the cap.
     """
     ends, keys = group_by_query(found_query, found_key, found, queries.size)
     written = 0

@@ -1,4 +1,4 @@
-"""Moving the bits of fingerprints: a permutation is a few masks, each rotated by its own distance."""
+"""Permutation of the bits of fingerprints. A permutation is a list of masks, each with a distance of rotation."""
 
 import numpy as np
 from numba import njit
@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 
 U = np.uint64
 BLOCK = 512
-"""Fingerprints that are moved together, a mask at a time: vectors of them, and they stay in the nearest cache."""
+"""Number of fingerprints that are permuted together, mask by mask, by vector instructions and within the L1 cache."""
 
 
 @njit(nogil=True, cache=True)
 def permute(
     fingerprints: NDArray[np.uint64], masks: NDArray[np.uint64], rotations: NDArray[np.uint64], out: NDArray[np.uint64]
 ) -> None:
-    """out[i] = OR over moves of rotate_left(fingerprints[i] & mask, rotation), rotation in 0..63."""
+    """Set out[i] to the OR of rotate_left(fingerprints[i] & mask, rotation) over all moves. Rotations are 0 to 63."""
     for start in range(0, fingerprints.size, BLOCK):
         some = fingerprints[start : start + BLOCK]
         keys = out[start : start + BLOCK]

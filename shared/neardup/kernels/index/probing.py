@@ -1,22 +1,24 @@
-"""Sorted keys with a directory on their leading bits, and many probes at once.
+"""Batched probes of sorted keys with a directory on their leading bits.
 
-A probe is three dependent steps: read the directory, read the table, scan. Done query by query, each waits for
-memory twice. Here they are a pipeline: while one query scans, the table of a later one and the directory of a still
-later one are on their way. (Three separate loops over blocks of queries are the simple form of this. They ask for
-memory in bursts, which holds them up, and take half as long again.)
+A probe has three dependent steps: read the directory, read the keys, compare. If probes ran one after the other, each
+would wait for memory twice. They run as a pipeline instead: while one query is compared, the keys of a later query and
+the directory entry of a still later query are being prefetched. (A simpler form is three loops over blocks of queries.
+They access memory in bursts, and take 1.5 times as long.)
 
-A scan that ends where its range ends mispredicts nearly every time, which costs more than the scan. So all scans are
-the same: the whole cache line of the range's first key and that of its last, mostly one and the same. Memory brings
-whole lines anyway, and a line is a vector: eight distances take as many instructions as one. They ask only whether
-any key is near enough: whether its leading bits match, which keys beside the range do not, is left to the few that go
-on. A line that has a key in it can be read whole, also where the keys begin or end within it: memory is there by
-pages, and what stands beside the keys is compared and comes to nothing.
+A comparison that ends at the end of the range mispredicts a branch nearly every time, which takes longer than the
+comparison. Therefore all comparisons are alike: they read the whole cache line of the first key of the range and that
+of the last key, which are mostly the same line. Memory is read in lines anyway, and a line is a vector of eight keys,
+whose distances take as many instructions as one distance. The vector comparison tests only whether any key is within
+the limit. Keys outside the range may pass it; the few queries for which a key passes are compared again, key by key,
+including the leading bits. A line may extend beyond the array of keys. That is safe, as memory is mapped by pages and
+no line crosses a page, and words outside the array affect no result.
 
-How many lookups a processor has under way depends on how few instructions each takes. So the loop has no branch for
-its own beginning and end: the first lines are asked for before it, and behind the last query stands the last one again.
+The fewer instructions a probe takes, the more probes a processor executes at once. The loop therefore has no branches
+for its first and last iterations: the first lines are prefetched before the loop, and the last query is repeated past
+the end.
 
-`mask` has the leading bits set that must match; `skip` is the number of leading bits that all keys of the slice share,
-which the directory leaves out.
+`mask` has the leading bits set that must match. `skip` is the number of leading bits that all keys of the slice share,
+and that the directory omits.
 """
 
 import numpy as np
@@ -34,7 +36,7 @@ U = np.uint64
 AHEAD = 16
 BLOCK = 4096
 WIDE = U(64)
-"""A range with more keys than this is searched by halving: clustered keys do not make a probe linear."""
+"""Ranges of more keys than this are searched by bisection, so that clustered keys do not make a probe linear."""
 IN_LINE = U(LINE - 1)
 
 
@@ -42,9 +44,9 @@ IN_LINE = U(LINE - 1)
 def extend_filter(
     keys: NDArray[np.uint64], start: int, stop: int, skip: int, bits: int, words: NDArray[np.uint64], filled: int
 ) -> int:
-    """Set the bit of the leading bits of each of keys[start:stop].
+    """Set the bit of the leading bits of each of keys[start:stop], and return the number of initialized words.
 
-    `filled` words are in use, 0 before the first key, the others have anything in them; the new number is returned.
+    `filled` is the return value of the previous call, and 0 in the first call. Other words need not be initialized.
     """
     left = U(skip)
     right = U(64 - bits)
@@ -65,7 +67,7 @@ def extend_filter(
 def narrowed(
     keys: NDArray[np.uint64], low: np.uint64, high: np.uint64, query: np.uint64, mask: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """The part of keys[low:high] that agrees with the query in `mask`, its leading bits."""
+    """Return the range within keys[low:high] of the keys that agree with the query in the leading bits of `mask`."""
     low = first_at_least(keys, low, high, query & mask)
     past = first_at_least(keys, low, high, query | ~mask)
     return low, past + U(past < high and keys[past] == query | ~mask)
@@ -82,7 +84,7 @@ def _nearest(
     buffers: Buffers,
     found: int,
 ) -> int:
-    """Report only the nearest matches, as many as the cap. Rare, so the range is read once per distance."""
+    """Report only the nearest matches, up to the cap. Rare, so the range is simply read once per distance."""
     query = queries.keys[place]
     full = found + queries.cap
     for distance in range(np.int64(queries.limits[place]) + 1):
@@ -137,7 +139,7 @@ def _line_of(at: np.uint64, offset: np.uint64) -> np.uint64:
 @njit_no_refcounts
 def _lines_of(low: np.uint64, high: np.uint64, offset: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the lines of the first and the last key of a range. An empty range gets the first line of all keys."""
-    # By a mask, as a branch would often be mispredicted.
+    # Use a mask, as a branch would often be mispredicted.
     is_some = U(0) - U(low < high)
     return _line_of(low & is_some, offset), _line_of((high - U(1)) & is_some, offset)
 
@@ -170,10 +172,10 @@ def probe_sorted(
 ) -> tuple[int, int, int, np.int64]:
     """Report the matches of each query from `start` on, as `scan_range` does.
 
-    The mask must have all bits of the directory. The keys are aligned as words are. Returns the next query, the number
-    of pairs in the buffers, the number of queries with more matches than the cap, and the number of keys in their
-    ranges of the directory. The next query is before the end if the buffers have no room for as many pairs as the cap:
-    the caller enlarges them and calls again.
+    The mask must include all bits of the directory. The keys must be aligned to 8 bytes. Returns the next query, the
+    number of pairs in the buffers, the number of queries with more matches than the cap, and the number of keys in the
+    queries' ranges of the directory. The next query is before the end if the buffers have no room for as many pairs as
+    the cap: the caller must enlarge them and call again.
     """
     words, skip, bits = directory
     queries, limits, mask, cap = lookups
@@ -218,13 +220,13 @@ def probe_sorted(
         if high - low > WIDE:
             low, high = narrowed(keys, low, high, query, mask)
         if found > room:
-            # From here on they will be scanned again.
+            # The ranges from this query on are counted again in the next call.
             scanned -= _in_ranges(words, queries, step, step + in_flight + 1, left, drop)
             return step, found, capped, np.int64(scanned)
         found, more = scan_range(keys, low, high, group, step, step, into, found)
         capped += more
     if total > start:
-        # The last query, which stood behind itself.
+        # Subtract the repetitions of the last query.
         scanned -= _in_ranges(words, queries, total, total + in_flight, left, drop)
     return queries.size, found, capped, np.int64(scanned)
 
@@ -251,13 +253,14 @@ def probe_filtered(
     capped = 0
     scanned = np.int64(0)
     last = U(max(0, queries.size - 1))
-    # Block by block, so that what has passed is still in the cache.
+    # Block by block, so that the queries that pass are still in the cache when they are probed.
     for first in range(start, queries.size, BLOCK):
         count = U(0)
         for i in range(first, min(queries.size, first + BLOCK)):
             prefetch(bitmap, ((queries[min(U(i + 4 * AHEAD), last)] << left) >> right) >> U(6))
             bucket = (queries[U(i)] << left) >> right
-            # Written in any case, kept when it passes; only the number, as stores that wait for a bit hold up the rest.
+            # Always write the number, and keep it if the query passes. Only the number is written here: stores wait for
+            # the bit of the bitmap, and further ones would delay the loop.
             numbers[count] = i
             count += (bitmap[bucket >> U(6)] >> (bucket & U(63))) & U(1)
         for i in range(count):

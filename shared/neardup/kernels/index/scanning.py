@@ -1,7 +1,7 @@
-"""Keys that are in no run yet: the tail, a hash table on the leading bits that must match.
+"""The tail of a slice: the keys that are not in a run yet, in a hash table on the leading bits that must match.
 
-`slots` leads from leading bits to the last key of the tail that has them, or is EMPTY, and each key leads to the one
-before it with the same leading bits. So a query reads only keys that it must compare, and in the order of the log.
+`slots` maps leading bits to the latest key of the tail with these bits, or to EMPTY. `previous` maps each key to the
+previous key with the same leading bits. A query therefore reads only keys that it must compare, newest first.
 """
 
 from typing import NamedTuple
@@ -101,7 +101,7 @@ def scan_tail(
 
 @njit(nogil=True, cache=True)
 def _keep_nearest(keys: NDArray[np.uint64], start: int, stop: int, query: np.uint64, most: int) -> int:
-    """Leave the `most` nearest of keys[start:stop] at its beginning, and return their end. Rare, so not clever."""
+    """Move the `most` nearest of keys[start:stop] to its beginning and return their end. Rare, so not optimized."""
     group = np.sort(keys[start:stop])
     full = start + most
     for distance in range(65):
@@ -123,7 +123,7 @@ def mark_known(
     queries: NDArray[np.uint64],
     known: NDArray[np.bool_],
 ) -> None:
-    """Mark the queries that found themselves, among the pairs from start to stop."""
+    """Set `known` for the queries that found an equal key, among the pairs from `start` to below `stop`."""
     for i in range(start, stop):
         number = found_query[i]
         known[number] |= found_key[i] == queries[number]

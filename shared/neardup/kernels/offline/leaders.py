@@ -1,4 +1,4 @@
-"""Clusters: rows with equal checksums, connected components, and groups around leaders within these."""
+"""Clustering of rows: rows with equal checksums, connected components, and groups around leaders within components."""
 
 import numpy as np
 from numba import njit
@@ -89,11 +89,12 @@ def find_leaders(
 ) -> NDArray[np.uint32]:
     """Return the leader of each row: the first document of its cluster.
 
-    Documents are processed in `order`. Each considers the clusters of its neighbours that were processed before. It
-    joins the cluster whose leader it resembles most, of those whose leader is a neighbour or resembles it at least as
-    much as the threshold; among equals, the earliest. Without such a cluster it becomes a leader. `starts` and
-    `neighbours` are the adjacency lists; the sketch of row r begins at word_starts[r]. Rows that are not in `order` are
-    their own leaders.
+    Documents are processed in `order`. The candidates of a document are the clusters of its neighbours that were
+    processed before, if the leader of the cluster is itself a neighbour or reaches the threshold of resemblance to the
+    document. The document joins the candidate whose leader it resembles most, and the earliest of equal ones. Without
+    candidates it becomes a leader. Rows that are not in `order` are their own leaders.
+
+    `starts` and `neighbours` are the adjacency lists. The sketch of row r begins at word_starts[r].
     """
     rows = starts.size - 1
     leader = np.arange(rows).astype(np.uint32)
@@ -108,7 +109,8 @@ def find_leaders(
             if place[neighbours[i]] < 0:
                 continue
             first = np.int64(leader[neighbours[i]])
-            # Edges need not be by sketches: a first document that has one is asked for, whoever asked before.
+            # An edge may have another reason than resemblance. A leader that is a neighbour is therefore compared even
+            # if it was compared before as the leader of another neighbour.
             is_neighbour = first == np.int64(neighbours[i])
             if asked[first] == row and not is_neighbour:
                 continue

@@ -1,8 +1,9 @@
-"""Postings, (key, row) in one word, and the pairs of rows that share keys (Broder 1997, "The clustering algorithm").
+"""Postings, which are a key and a row in one word, and the pairs of rows that share keys.
 
-The leading 8 bits of a key say its partition; there a posting is the next 24 bits, the last 8, and the row. So 40 bits
-of a key are kept, as many as Broder kept of a shingle: now and then two keys look alike, which a look at the documents
-corrects. The last bits tell which power of two divides the key, so which samples it is in.
+This is the clustering algorithm of Broder 1997. The leading 8 bits of a key are its partition. In the partition a
+posting consists of the next 24 bits of the key, its last 8 bits, and 32 bits for the row. So 40 bits of a key are kept,
+as many as Broder kept of a shingle. Sometimes two keys agree in these bits; the comparison of the documents corrects
+that. The last bits determine which power of two divides the key, and thus which samples contain it.
 """
 
 from typing import NamedTuple
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 PARTITIONS = 256
 _MODULI = 256
-"""As many as a byte of a sketch can name."""
+"""Number of exponents of moduli that fit a byte of a sketch."""
 LEVELS = 5
-"""Of moduli, from a sample's own on, at which it is known how much of it is left."""
+"""Number of moduli, from a sample's own modulus on, for which the size of the sample is precomputed."""
 MOST = 65535
+"""Maximum number of keys that is stored. It stands for this number or more."""
 KEPT = np.uint64(0xFFFFFFFF000000FF)
 """The bits of a key that are kept."""
 _PARTITION_AT = np.uint64(56)
@@ -28,32 +30,32 @@ _ROW_BITS = np.uint64(32)
 
 
 class TakingPart(NamedTuple):
-    """In which keys each row takes part, by the keys' rarity; a row each.
+    """The keys in which each row takes part, given as limits on the keys' rarity. There is one entry per row.
 
-    Of two rows that share a key it depends on the one with fewer keys at their coarser modulus: if these are few, so
-    may be those that both have, and it must take part in more of them. Rows that know no modulus have but one level,
-    and there their reach.
+    Two rows are paired by a shared key if the smaller row takes part in the key: the row with fewer keys at the coarser
+    of their two moduli. The fewer keys it has, the fewer the two rows may share, and the higher its limit must be. Keys
+    without moduli have a single level, whose limits in `as_smaller` equal `reach`.
     """
 
     reach: NDArray[np.uint8]
-    """With any other row, up to this rarity; 0: in none."""
+    """Highest rarity of keys in which the row takes part at all; 0 if it takes part in none."""
     exponents: NDArray[np.uint8]
-    """Of the modulus of each row's keys."""
+    """Exponent of the modulus of the row's keys."""
     sizes: NDArray[np.uint16]
-    """How many keys a row has at its own modulus and at the next ones, some levels of them; MOST: so many, or more."""
+    """Number of the row's keys at its own modulus and at each following one, or MOST for MOST or more."""
     as_smaller: NDArray[np.uint8]
-    """As the smaller one, at each of these moduli, up to this rarity."""
+    """Highest rarity of keys in which the row takes part as the smaller row, at each of these moduli."""
 
 
 class PairRules(NamedTuple):
-    """Which pairs of rows `expand` writes, and in which form."""
+    """The selection of the pairs of rows that `expand` writes, and their form."""
 
     first_new: int
-    """The second row of a pair is this one or a later one."""
+    """Least second row of a pair."""
     common: int
-    """Keys of more rows than this are ignored."""
+    """Maximum number of rows of a key. Keys with more rows are ignored."""
     row_bits: int
-    """A pair of rows a and b is written as a << row_bits | b."""
+    """Number of bits of a row. A pair of rows a and b is written as a << row_bits | b."""
 
 
 @njit(nogil=True, cache=True)
@@ -79,7 +81,10 @@ def divide(
     places: NDArray[np.int64],
     out: NDArray[np.uint64],
 ) -> None:
-    """Put the postings of rows with so many keys each into their partitions; `places` says where the next one goes."""
+    """Write the postings of rows to their partitions in `out`. Row i has the next `sizes[i]` keys.
+
+    `places` contains the position of the next posting of each partition and is updated.
+    """
     at = 0
     for i in range(rows.size):
         row = np.uint64(rows[i])
@@ -95,7 +100,7 @@ def divide(
 def find(
     words: NDArray[np.uint64], starts: NDArray[np.int64], keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(place in keys, row) for every posting of a key."""
+    """Return the postings of the given keys: the position of the key in `keys`, and the row."""
     first = np.empty(keys.size, np.int64)
     counts = np.zeros(keys.size, np.int64)
     for i in range(keys.size):
@@ -139,14 +144,17 @@ def rarity(size: int) -> int:
 def _rows_of_key(
     words: NDArray[np.uint64], start: int, reach: NDArray[np.uint8], rows: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """(where the next key starts, how many rows with a reach it has); as many of them as there is room for."""
+    """Write the rows of the key at `start` that have a reach to `rows`, until it is full.
+
+    Returns the start of the next key and the number of rows with a reach, which may exceed the size of `rows`.
+    """
     key = words[start] & _KEY
     end = start
     count = 0
     last = np.int64(-1)
     while end < words.size and words[end] & _KEY == key:
         row = np.int64(words[end] & _ROW)
-        # The same row twice: two of its keys look alike.
+        # A row occurs twice if two of its keys agree in the bits that are kept.
         if reach[row] and row != last:
             if count < rows.size:
                 rows[count] = row
@@ -164,10 +172,10 @@ def count_rarities(
     common: int,
     counts: NDArray[np.uint8],
 ) -> None:
-    """Add to `counts[row, level, rarity]` the keys of each row with a reach that are not common, in one partition.
+    """Add the keys of a partition that are not common to `counts[row, level, rarity]`, for each row with a reach.
 
-    At level 0 all are counted, at the next ones those that are in a sample with a modulus so much coarser, as far as it
-    is known; 255: so many, or more.
+    Level 0 counts all keys of a row. Level n counts those that are also in a sample whose modulus is n steps coarser,
+    as far as the last 8 bits of the key determine it. A count of 255 stands for 255 or more.
     """
     rows = np.empty(common, np.int64)
     at = 0
@@ -192,10 +200,10 @@ def count_rarities(
 def reach_of(
     counts: NDArray[np.uint8], level: int, sizes: NDArray[np.int64], needed: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The least rarity for each row beyond which it has fewer keys than it needs at a level, and how many it has there.
+    """Return for each row the least rarity beyond which it has fewer keys than `needed`, and the number of these keys.
 
-    `sizes` are those at the level. Keys that were not counted are beyond any rarity, and if they are enough by
-    themselves, no others are.
+    `sizes` are the numbers of keys at the level. Keys that were not counted are beyond every rarity. If these alone are
+    as many as needed, the result is the highest rarity.
     """
     reach = np.empty(sizes.size, np.uint8)
     left = np.empty(sizes.size, np.int64)
@@ -215,7 +223,7 @@ def _meet(who: TakingPart, a: int, b: int, how_rare: int) -> bool:
     """Return True if the smaller of two rows takes part in a common key of this rarity."""
     apart = np.int64(who.exponents[b]) - np.int64(who.exponents[a])
     if abs(apart) >= who.sizes.shape[1]:
-        # How much is left of the finer one is not known.
+        # The size of the finer sample at the coarser modulus is not known.
         return True
     of_a: int = max(apart, 0)
     of_b: int = max(-apart, 0)
@@ -230,9 +238,11 @@ def _meet(who: TakingPart, a: int, b: int, how_rare: int) -> bool:
 def _list(
     who: TakingPart, rows: NDArray[np.int64], i: int, how_rare: int, last: NDArray[np.int32], before: NDArray[np.int32]
 ) -> None:
-    """Put a row of a key at the head of the lists that it belongs to, of all rows at its modulus: `last` has the head
-    of each, `before` what follows a row there. It is on that of a level where it takes part as the smaller one, and on
-    the one after these in any case."""
+    """Add row i of a key to the linked lists of rows with its modulus.
+
+    There is one list per level, with the rows that take part as the smaller row at this level, and one more list with
+    all rows. `last` has the head of each list, and `before` the row that follows a row in a list.
+    """
     row = rows[i]
     exponent = who.exponents[row]
     levels = who.as_smaller.shape[1]
@@ -291,14 +301,15 @@ def expand(
                     if filled + j > out.size:
                         return start, j, filled
                     if levels == 1:
-                        # No moduli: who takes part meets all who do.
+                        # Keys have no moduli: a row is paired with all earlier rows that take part.
                         for i in range(j):
                             out[filled + i] = np.uint64(rows[i]) << shift | np.uint64(rows[j])
                         filled += j
                         continue
                     own = np.int64(who.exponents[rows[j]])
                     for exponent in range(least, most + 1):
-                        # If this row takes part at the coarser modulus of the two, with all; else with who does.
+                        # If this row takes part as the smaller row at the coarser modulus, pair it with any row of this
+                        # exponent, and otherwise only with rows that take part there as the smaller row.
                         level: int = max(exponent - own, 0)
                         with_all = abs(exponent - own) >= levels
                         if not with_all:
@@ -306,7 +317,7 @@ def expand(
                         level = levels if with_all else max(own - exponent, 0)
                         i = last[exponent, level]
                         while i >= 0:
-                            # No branch: written over unless they meet.
+                            # Without a branch: a pair that does not meet is overwritten.
                             out[filled] = np.uint64(rows[i]) << shift | np.uint64(rows[j])
                             filled += _meet(who, rows[i], rows[j], how_rare)
                             i = before[i, level]
@@ -338,7 +349,7 @@ def merge_counted(
     others: NDArray[np.uint64],
     other_counts: NDArray[np.uint32],
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Two sorted runs as one; the counts of a pair in both are added."""
+    """Merge two sorted runs. If a pair is in both, its counts are added."""
     merged = np.empty(pairs.size + others.size, np.uint64)
     merged_counts = np.empty(merged.size, np.uint32)
     i = 0
@@ -347,7 +358,7 @@ def merge_counted(
     while i < pairs.size and j < others.size:
         x = pairs[i]
         y = others[j]
-        # No branch: which one is next cannot be predicted.
+        # Without branches, as a branch on the next pair would often be mispredicted.
         merged[at] = min(x, y)
         merged_counts[at] = (counts[i] if x <= y else np.uint32(0)) + (other_counts[j] if y <= x else np.uint32(0))
         i += x <= y

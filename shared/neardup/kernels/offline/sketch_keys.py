@@ -1,6 +1,7 @@
-"""Keys of packed sketches, by which documents meet, and what the sketches of those that met say.
+"""Keys of packed sketches, by which the offline pass finds pairs of documents, and scores of these pairs.
 
-Sketches stand one after the other in `words`; that of a row ends where the next one starts. See `comparing`.
+The sketches are in `words`, one after the other. The sketch of a row begins at starts[row] and ends at the start of the
+next row's sketch. The module `comparing` defines their format.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ class SampledRows(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _values(sketch: NDArray[np.uint64]) -> int:
-    """Length of the MIPs vector."""
+    """Return the length of the MIPs vector."""
     return np.int64(sketch[0] >> np.uint64(8) & np.uint64(0xFFFF))
 
 
@@ -49,7 +50,7 @@ def _spots(sketch: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def sample_keys(
     words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The sampled shingles of each row, one row after the other, and how many each has."""
+    """Return the sampled shingles of all rows, one row after the other, and their number per row."""
     sizes = np.zeros(rows.size, np.int64)
     for i in range(rows.size):
         if starts[rows[i] + 1] > starts[rows[i]]:
@@ -114,7 +115,7 @@ def band_keys(
 
 @njit(nogil=True, cache=True)
 def spot_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The size of every row's bag of spots, with repeats."""
+    """Return the size of each row's bag of spots, including repeats."""
     sizes = np.zeros(starts.size - 1, np.int64)
     for row in range(sizes.size):
         sketch = words[starts[row] : starts[row + 1]]
@@ -148,8 +149,10 @@ def spot_keys(
 
 @njit(nogil=True, cache=True)
 def sample_sizes(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """The exponent of every row's modulus, and how many sampled shingles it has there and at the next moduli, LEVELS of
-    them; MOST: so many, or more."""
+    """Return the exponent of each row's modulus, and the size of its sample at this and the following moduli.
+
+    There are LEVELS moduli per row. A size of MOST stands for MOST or more.
+    """
     exponents = np.zeros(starts.size - 1, np.uint8)
     sizes = np.zeros((starts.size - 1, LEVELS), np.uint16)
     for row in range(exponents.size):
@@ -178,7 +181,7 @@ def _size_at(
     row: int,
     level: int,
 ) -> int:
-    """Return the size of a sample at a modulus `level` steps coarser. Rarely needs to read the sample."""
+    """Return the size of a sample at a modulus `level` steps coarser. The sample is read only if `sizes` lacks it."""
     if level < LEVELS and sizes[row, level] < MOST:
         return np.int64(sizes[row, level])
     sketch = words[starts[row] : starts[row + 1]]
@@ -206,7 +209,7 @@ def _common(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
 
 @njit(nogil=True, cache=True)
 def _likeness(shared: int, smaller: int, larger: int, least_sampled: int) -> tuple[float, float]:
-    """Resemblance, and containment of the smaller one that has enough shingles left."""
+    """Return the resemblance, and the containment of the smaller sample that has at least `least_sampled` shingles."""
     if not shared:
         return 0.0, 0.0
     if larger < least_sampled:
@@ -228,8 +231,10 @@ def score_samples(
 
     Pairs that reach neither of the least values score -1. Containment of a document with fewer than `least_sampled`
     shingles in its sample does not count. counts[i] is a lower bound for the number of shingles that pair i shares.
-    `beyond` has the number of shingles of each row that were not counted: in its first columns as the smaller row of a
-    pair, at its own modulus and at the next ones, in its last column with any row; MOST stands for MOST or more.
+
+    `beyond` has the number of shingles of each row that were not counted. The last column applies to pairs with any
+    row. The columns before apply to pairs in which the row is the smaller one, at its own modulus and at the following
+    moduli. MOST stands for MOST or more.
     """
     words, starts, exponents, sizes = rows
     scores = np.full(pairs.size, np.float32(-1))
@@ -246,7 +251,7 @@ def score_samples(
             smaller, larger = larger, smaller
             level_of_smaller = max(-apart, 0)
             one, other = b, a
-        # Most pairs share a bit of a template and cannot share enough: they need no closer look.
+        # Most pairs share only parts of a template. If the upper bound is too low, the samples are not compared.
         missed = np.int64(beyond[one, min(level_of_smaller, with_any)]) + np.int64(beyond[other, with_any])
         most = smaller if missed >= MOST else min(smaller, np.int64(counts[place]) + missed)
         resemblance, containment = _likeness(most, smaller, larger, least_sampled)
@@ -268,12 +273,12 @@ def score_spots(
     pairs: NDArray[np.uint64],
     least: float,
 ) -> NDArray[np.float32]:
-    """Resemblance of the bags of spots; -1 for pairs below the least."""
+    """Return the resemblance of the bags of spots of each pair, or -1 if it is below `least`."""
     scores = np.full(pairs.size, np.float32(-1))
     for place in range(pairs.size):
         a = np.int64(pairs[place] >> np.uint64(32))
         b = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
-        # Bags of such different sizes cannot resemble (`spotsigs.can_resemble`).
+        # Bags of such different sizes cannot reach the threshold (see `spot_signatures.can_resemble`).
         if min(sizes[a], sizes[b]) < least * max(sizes[a], sizes[b]):
             continue
         left = _spots(words[starts[a] : starts[a + 1]])

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from neardup.kernels.signatures.comparing import compare_samples, equal_bytes, mips_length, resemblance
 
 NEVER = np.inf
-"""So much that no pair resembles each other enough."""
+"""Value of `enough` that no resemblance reaches, so that containment is computed for all pairs."""
 
 
 @njit(nogil=True, cache=True)
@@ -19,10 +19,11 @@ def likenesses(
     least_sampled: int,
     enough: float,
 ) -> NDArray[np.float64]:
-    """Rows of (resemblance, a in b, b in a), one a pair.
+    """Return one row per pair: resemblance, containment of a in b, and containment of b in a.
 
-    The sketch of a row begins at starts[row]. Containment is -1 where fewer shingles than `least_sampled` are left, and
-    where pairs resemble each other enough for nobody to ask: it takes most of the time.
+    The sketch of a row begins at starts[row]. Containment is -1 if the sample has fewer than `least_sampled` shingles
+    left. It is also -1 for pairs whose resemblance is at least `enough`: they need no containment, which takes most of
+    the time.
     """
     found = np.full((a.size, 3), -1.0)
     for i in range(a.size):

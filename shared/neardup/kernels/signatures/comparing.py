@@ -1,8 +1,12 @@
-"""Packed sketches: what two documents have in common, from a few hundred bytes of each.
+"""Packing and comparison of sketches.
 
-A packed sketch is an array of 64-bit words: the header (exponent of the modulus in the low 8 bits, length of the MIPs
-vector in the next 16, number of spot signatures in the next 8, size of the sample in the upper 32), the low byte of
-every MIPs value, eight to a word, the sampled shingles, sorted, and the spot signatures.
+A packed sketch is an array of 64-bit words:
+
+- the header: the exponent of the modulus in the low 8 bits, the length of the MIPs vector in the next 16 bits, the
+  number of spot signatures in the next 8 bits, and the size of the sample in the upper 32 bits,
+- the low byte of every MIPs value, eight bytes per word,
+- the sampled shingles, sorted,
+- the spot signatures.
 """
 
 import numpy as np
@@ -20,7 +24,7 @@ _SEEN_BITS = 16
 
 @njit(nogil=True, cache=True)
 def pack(exponent: int, mips: NDArray[np.uint32], sample: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The packed form of a sketch."""
+    """Return the packed form of a sketch, without spot signatures."""
     words = (mips.size + _BYTES - 1) // _BYTES
     packed = np.zeros(1 + words + sample.size, dtype=np.uint64)
     packed[0] = np.uint64(exponent) | np.uint64(mips.size) << np.uint64(8) | np.uint64(sample.size) << _SAMPLE_AT
@@ -44,7 +48,7 @@ def equal_bytes(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
     equal = m
     for j in range(1, 1 + words):
         differing = a[j] ^ b[j]
-        # The high bit of every byte of `differing` that is not zero; the unused ones of the last word are all equal.
+        # The high bit of each nonzero byte of `differing`. Unused bytes of the last word are zero in both sketches.
         marks = (((differing & _LOW) + _LOW) | differing) & ~_LOW
         equal -= np.int64(popcount(marks))
     return equal
@@ -58,9 +62,9 @@ def resemblance(equal: int, m: int) -> float:
 
 @njit(nogil=True, cache=True)
 def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int, int]:
-    """(equal MIPs bytes, size of a's sample, of b's, of both) with the samples at the coarser modulus of the two.
+    """Return (equal MIPs bytes, size of a's sample, size of b's sample, size of their intersection).
 
-    Both must have MIPs vectors of one length.
+    The samples are compared at the coarser modulus of the two. Both MIPs vectors must have the same length.
     """
     left, right, shared = compare_samples(a, b)
     return equal_bytes(a, b), left, right, shared
@@ -68,7 +72,7 @@ def compare(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int
 
 @njit(nogil=True, cache=True)
 def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, int, int]:
-    """The last three of these."""
+    """Return the last three values of `compare`: the sizes of the samples and of their intersection."""
     start = 1 + (mips_length(a) + _BYTES - 1) // _BYTES
     one = a[start : start + np.int64(a[0] >> _SAMPLE_AT)]
     other = b[start : start + np.int64(b[0] >> _SAMPLE_AT)]
@@ -83,7 +87,7 @@ def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, 
     while i < one.size and j < other.size:
         x = one[i]
         y = other[j]
-        # No branch: which one is next cannot be predicted.
+        # Without branches, as a branch on the next value would often be mispredicted.
         shared += (x ^ y | x & mask) == np.uint64(0)
         i += x <= y
         j += y <= x
@@ -92,7 +96,10 @@ def compare_samples(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[int, 
 
 @njit(nogil=True, cache=True)
 def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], first: int, end: int, s: int) -> np.uint64:
-    """Bit i: whether two sketches agree in group first + i of s MIPs bytes; of the groups before `end`, at most 64."""
+    """Return a word whose bit i is set if two sketches agree in band first + i, which consists of s MIPs bytes.
+
+    Bands from `first` to below `end` are compared, which must be at most 64.
+    """
     shared = np.uint64(0)
     for band in range(first, end):
         same = True
@@ -110,10 +117,10 @@ def shared_bands(a: NDArray[np.uint64], b: NDArray[np.uint64], first: int, end: 
 def compare_with_each(
     sketch: NDArray[np.uint64], others: NDArray[np.uint64], ends: NDArray[np.int64], out: NDArray[np.int64]
 ) -> None:
-    """out[i] is what `compare` says of the sketch and the i-th other, which ends at ends[i]; of an empty one all are 0.
+    """Write the result of `compare` for the sketch and the i-th other sketch, which ends at ends[i], to out[i].
 
-    The sizes of the samples are told only where something is in both. Nearly always nothing is, which one bit a shingle
-    shows much faster than a merge: all but a few of the others are turned away by it.
+    All values are 0 if the other sketch is empty, and the three sizes are 0 if the samples have no common shingle.
+    Nearly all pairs of samples have none, which a bitmap with one bit per shingle shows much faster than a merge.
     """
     words = (mips_length(sketch) + _BYTES - 1) // _BYTES
     seen = np.zeros(1 << _SEEN_BITS - 6, np.uint64)

@@ -1,7 +1,7 @@
 """n-grams of token hashes, and sets and bags of hashes in open-addressed tables.
 
-Tables pick a slot by the leading bits of hash times salt. With a salt that nobody outside knows, nobody can make a page
-whose words all fall into one slot, which would take quadratic time.
+The leading bits of hash times salt select a slot of a table. The salt is secret, so that nobody can construct a page
+whose words all have the same slot, which would take quadratic time.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ from neardup.kernels.common.hashing import hash_threes, hash_words
 
 @njit(nogil=True, cache=True)
 def ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
-    """The hash of every n successive tokens, in order, repeats included; n = 1 is the tokens themselves."""
+    """Return the hash of every n successive tokens, in order, including repeats. For n = 1, return the tokens."""
     if n == 1:
         return tokens
-    if n == 3:  # by far the commonest
+    if n == 3:  # by far the most frequent case
         return hash_threes(tokens)
     count = max(tokens.size - n + 1, 0)
     out = np.empty(count, dtype=np.uint64)
@@ -31,16 +31,16 @@ _SIEVE_BITS = 11
 @njit(nogil=True, cache=True)
 def _table_bits(count: int) -> int:
     bits = 4
-    while (1 << bits) < 4 * count:  # so that few hashes find their slot taken, which is a branch not foreseen
+    while (1 << bits) < 4 * count:  # few hashes then find their slot occupied, which would be a mispredicted branch
         bits += 1
     return bits
 
 
 @njit(nogil=True, cache=True)
 def _sieve(hashes: NDArray[np.uint64], salt: np.uint64, out: NDArray[np.uint64]) -> int:
-    # Drops most repeats, without a branch, in a table that stays in the nearest cache: a slot keeps only the last hash
-    # that came to it, so a repeat is missed where another came between. Slot 0 starts with a hash that belongs
-    # elsewhere (2^63 times anything odd is 2^63), as 0 belongs there.
+    # Drop most repeats without a branch, by a table that fits the L1 cache. A slot holds only the latest hash with that
+    # slot number, so a repeat is not dropped if another hash replaced it. The hash 0 has slot 0, which must not begin
+    # as 0. It begins as 2^63, whose own slot is another one: 2^63 times an odd number is 2^63.
     table = np.zeros(1 << _SIEVE_BITS, dtype=np.uint64)
     table[0] = np.uint64(1) << np.uint64(63)
     count = np.uint64(0)
@@ -55,7 +55,7 @@ def _sieve(hashes: NDArray[np.uint64], salt: np.uint64, out: NDArray[np.uint64])
 
 @njit(nogil=True, cache=True)
 def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
-    """Each value once, in the order of first occurrence. The salt is odd and changes only which slots are used."""
+    """Return each value once, in order of first occurrence. The salt is odd and affects only the choice of slots."""
     out = np.empty(hashes.size, dtype=np.uint64)
     left = out[: _sieve(hashes, salt, out)]
     bits = _table_bits(left.size)
@@ -82,7 +82,7 @@ def distinct(hashes: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def sorted_ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
-    """The distinct `ngrams`, sorted. For the few of a sketch, where np.unique would take longer to call than to run."""
+    """Return the distinct `ngrams`, sorted. For the short arrays of a sketch, for which np.unique has much overhead."""
     grams = np.sort(ngrams(tokens, n))
     count = 0
     for i in range(grams.size):
@@ -94,11 +94,11 @@ def sorted_ngrams(tokens: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def counted(hashes: NDArray[np.uint64], salt: np.uint64) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Each value once, in the order of first occurrence, and how often it occurs. The salt is as for `distinct`."""
+    """Return each value once, in order of first occurrence, and its number of occurrences. See `distinct` for salt."""
     bits = _table_bits(hashes.size)
     shift = np.uint64(64 - bits)
     mask = (1 << bits) - 1
-    table = np.zeros(1 << bits, dtype=np.int32)  # 1 + place in out
+    table = np.zeros(1 << bits, dtype=np.int32)  # 1 + position in out
     out = np.empty(hashes.size, dtype=np.uint64)
     counts = np.empty(hashes.size, dtype=np.int64)
     count = 0
@@ -136,7 +136,7 @@ def places(sorted_keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArr
 
 @njit(nogil=True, cache=True)
 def word_table(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """An open-addressed table of 2^bits slots for `marks`: a key stands at its leading bits or behind. 0 is no key."""
+    """Return an open-addressed table of 2^bits slots for `marks`, which the leading bits select. 0 is not a key."""
     table = np.zeros(1 << bits, dtype=np.uint64)
     for i in range(keys.size):
         slot = keys[i] >> np.uint64(64 - bits)
@@ -148,13 +148,13 @@ def word_table(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def marks(table: NDArray[np.uint64], bits: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which hashes are in a `word_table`, which must have free slots, and many of them to be fast."""
+    """Return for each hash whether it is in a `word_table`. The table must have free slots, and is fast with many."""
     out = np.empty(hashes.size, dtype=np.bool_)
     for i in range(hashes.size):
         h = hashes[i]
         slot = h >> np.uint64(64 - bits)
         there = table[slot]
-        # Added up, so that it is one branch: seldom taken, while neither part of it could be predicted.
+        # The sum makes this one branch, which is rarely taken. A branch on either condition would be mispredicted.
         while np.uint64(there == h) + np.uint64(there == 0) == 0:
             slot = slot + np.uint64(1) & np.uint64(table.size - 1)
             there = table[slot]
@@ -184,7 +184,7 @@ def common(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
 def common_counted(
     a: NDArray[np.uint64], a_counts: NDArray[np.int64], b: NDArray[np.uint64], b_counts: NDArray[np.int64]
 ) -> int:
-    """Size of the intersection of two bags, each given by sorted values and their counts."""
+    """Return the size of the intersection of two bags, each given as sorted values and their counts."""
     i = 0
     j = 0
     count = np.int64(0)
@@ -202,14 +202,15 @@ def common_counted(
 
 @njit(nogil=True, cache=True)
 def spots(tokens: NDArray[np.uint64], stop: NDArray[np.bool_], distance: int, chain: int) -> NDArray[np.uint64]:
-    """The hash of every stop word with its chain: `chain` words that are no stop words, `distance` apart.
+    """Return the hash of every stop word with its chain: the `chain` following plain words, `distance` apart.
 
-    Distances are counted in words that are no stop words. Too near the end there is no chain.
+    Plain words are words that are not stop words. Distances are counted in plain words. Stop words near the end that
+    have no complete chain are left out.
     """
-    # Sorted into two lists without a branch, as which word is a stop word cannot be predicted.
+    # Divide the tokens into two lists without a branch, which would often be mispredicted.
     plain = np.empty(tokens.size, dtype=np.uint64)
     anchors = np.empty(tokens.size, dtype=np.uint64)
-    passed = np.empty(tokens.size, dtype=np.int64)  # plain words before each anchor
+    passed = np.empty(tokens.size, dtype=np.int64)  # number of plain words before each anchor
     count = np.uint64(0)
     found = np.uint64(0)
     for i in range(tokens.size):

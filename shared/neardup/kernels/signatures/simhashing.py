@@ -8,12 +8,12 @@ from neardup.kernels.common.hashing import hash_each, hash_word
 from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 _PLANES = 40
-"""Bits of a counter: more features than 2^40 fit in no memory."""
+"""Number of bits of a counter. 2^40 features do not fit in memory, so counters do not overflow."""
 
 
 @njit(nogil=True, cache=True)
 def _add(a: np.uint64, b: np.uint64, c: np.uint64) -> tuple[np.uint64, np.uint64]:
-    # 64 full adders side by side: the sums' low bits and their carries.
+    # 64 parallel full adders: return the low bits of the sums, and the carries.
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
@@ -29,8 +29,8 @@ def _ripple(planes: NDArray[np.uint64], p: int, carry: np.uint64) -> None:
 
 @njit(nogil=True, cache=True)
 def _count_ones(hashes: NDArray[np.uint64], ones: NDArray[np.int64]) -> None:
-    # The 64 counters lie across words: plane p has bit p of each, so one addition counts for all of them. Eight
-    # hashes go through a tree of adders before a carry ripples on (positional population count).
+    # This is a positional population count. Plane p contains bit p of each of the 64 counters, so one addition updates
+    # all counters. Eight hashes are added by a tree of adders before a carry propagates to the higher planes.
     planes = np.zeros(_PLANES, dtype=np.uint64)
     p0 = np.uint64(0)
     p1 = np.uint64(0)
@@ -59,7 +59,7 @@ def _count_ones(hashes: NDArray[np.uint64], ones: NDArray[np.int64]) -> None:
 
 @njit(nogil=True, cache=True)
 def vote_equal(hashes: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
-    """W of Sood's Algorithm 1 with every weight 1. Bits 64 and up come from the hash's own hash with seed 1."""
+    """Return W of Sood's Algorithm 1 with every weight 1. Bits from 64 on are from a hash of the hash, with seed 1."""
     ones = np.zeros(128, dtype=np.int64)
     _count_ones(hashes, ones[:64])
     if width > 64:
@@ -69,7 +69,7 @@ def vote_equal(hashes: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
 
 @njit(nogil=True, cache=True)
 def vote(hashes: NDArray[np.uint64], weights: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """W of Sood's Algorithm 1 with whole-numbered weights, which add up to the same sum in any order."""
+    """Return W of Sood's Algorithm 1 with integer weights, whose sum does not depend on their order."""
     ones = np.zeros(128, dtype=np.int64)
     total = np.int64(0)
     for i in range(hashes.size):
@@ -87,7 +87,7 @@ def vote(hashes: NDArray[np.uint64], weights: NDArray[np.int64], width: int) -> 
 
 @njit(nogil=True, cache=True)
 def signs(votes: NDArray[np.int64]) -> tuple[np.uint64, np.uint64]:
-    """The fingerprint as (low, high) words: a bit is 1 where the vote is not negative (Algorithm 1, line 13)."""
+    """Return the fingerprint as (low, high) words. A bit is 1 if its vote is not negative (Algorithm 1, line 13)."""
     low = np.uint64(0)
     high = np.uint64(0)
     for bit in range(min(votes.size, 64)):
@@ -101,7 +101,10 @@ def signs(votes: NDArray[np.int64]) -> tuple[np.uint64, np.uint64]:
 def simhash(
     hashes: NDArray[np.uint64], weights: NDArray[np.int64], width: int
 ) -> tuple[NDArray[np.int64], np.uint64, np.uint64]:
-    """Votes and their signs; without weights, all are 1. In one call, as calling takes longer than most pages do."""
+    """Return the votes and their signs. If `weights` is empty, every weight is 1.
+
+    A single kernel computes both, because a call takes longer than the work on most pages.
+    """
     votes = vote(hashes, weights, width) if weights.size else vote_equal(hashes, width)
     low, high = signs(votes)
     return votes, low, high

@@ -1,6 +1,6 @@
 """Min-wise sketches of a set of shingles (Broder 1997, "Estimating the resemblance"; Broder 2000 §2; lecture V.5.3).
 
-A shingle's hash stands for its image under one random permutation, so what is smallest among the hashes is a sample.
+A shingle's hash serves as its image under a random permutation, so the smallest hashes are a random sample.
 """
 
 import numpy as np
@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from neardup.kernels.common.hashing import hash_word, hash_words
 
 EMPTY = np.uint32(0xFFFFFFFF)
-"""A bin that no shingle fell into."""
+"""Value of a bin without shingles."""
 
 
 @njit(nogil=True, cache=True)
 def smallest(hashes: NDArray[np.uint64], s: int) -> NDArray[np.uint64]:
-    """MIN_s: the s smallest of the distinct hashes, sorted; all of them if there are no more."""
+    """Return MIN_s, the s smallest of the distinct hashes, sorted, or all of them if there are at most s."""
     if hashes.size <= 2 * s:
         return np.sort(hashes)[:s]
-    # Hashes are uniform: a bound that lets through about 2 s of them nearly always holds s. If not, raise it.
+    # Hashes are uniform, so at least s are nearly always below the bound that 2 s are expected to be below. If fewer
+    # than s are, the bound is raised.
     bound = np.uint64(0xFFFFFFFFFFFFFFFF) // np.uint64(hashes.size) * np.uint64(2 * s)
     picked = np.empty(hashes.size, dtype=np.uint64)
     while True:
@@ -35,7 +36,7 @@ def smallest(hashes: NDArray[np.uint64], s: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def divisible(hashes: NDArray[np.uint64], i: int) -> NDArray[np.uint64]:
-    """MOD_m with m = 2^i: the hashes that are 0 mod m, sorted."""
+    """Return MOD_m with m = 2^i, the hashes that are 0 mod m, sorted."""
     mask = (np.uint64(1) << np.uint64(i)) - np.uint64(1)
     count = 0
     for j in range(hashes.size):
@@ -51,10 +52,10 @@ def divisible(hashes: NDArray[np.uint64], i: int) -> NDArray[np.uint64]:
 
 @njit(nogil=True, cache=True)
 def bins(hashes: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
-    """One-permutation hashing: cut the image of the permutation into m bins and keep the least of each.
+    """Divide the hashes into m bins and return the smallest hash of each bin (one-permutation hashing).
 
-    The leading 32 bits pick the bin, so that m need not be a power of two; the other 32 are compared. EMPTY stays
-    where no hash fell; a hash whose low half is EMPTY counts as one less.
+    The upper 32 bits select the bin, scaled so that m need not be a power of two, and the lower 32 bits are compared.
+    A bin without hashes is EMPTY. A hash whose lower half equals EMPTY counts as EMPTY - 1.
     """
     out = np.full(m, EMPTY, dtype=np.uint32)
     size = np.uint64(m)
@@ -62,17 +63,18 @@ def bins(hashes: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
     for i in range(hashes.size):
         h = hashes[i]
         place = (h >> np.uint64(32)) * size >> np.uint64(32)
-        # Written always: in a short document the least changes too often to guess when.
+        # Always write: in short documents the minimum changes so often that a branch would be mispredicted.
         out[place] = np.uint32(min(h & low, low - np.uint64(1), np.uint64(out[place])))
     return out
 
 
 @njit(nogil=True, cache=True)
 def densify(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Fill every empty bin from a full one, picked by a random walk of its own that is the same for all documents.
+    """Fill every empty bin from a full bin, which is found by a random walk that is the same for all documents.
 
-    So two documents take the same bin exactly when their walks first meet a full bin together, which keeps
-    the estimate unbiased (optimal densification, Shrivastava 2017). With no full bin everything stays empty.
+    The walk of each bin is different. Two documents use the same bin if the first full bin of the walk is the same in
+    both, which keeps the estimate unbiased (optimal densification, Shrivastava 2017). If no bin is full, all bins stay
+    empty.
     """
     out = values.copy()
     full = False
@@ -94,13 +96,13 @@ def densify(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 @njit(nogil=True, cache=True)
 def mips(hashes: NDArray[np.uint64], m: int) -> NDArray[np.uint32]:
-    """The densified bins: a MIPs vector of length m. Repeats among the hashes change nothing."""
+    """Return the densified bins, a MIPs vector of length m. Repeated hashes do not affect the result."""
     return densify(bins(hashes, m))
 
 
 @njit(nogil=True, cache=True)
 def groups(values: NDArray[np.uint32], k: int, s: int) -> NDArray[np.uint64]:
-    """Broder 2000 §3: k groups of s values each, and the hash of each group with its number."""
+    """Return a hash of each of k groups of s values, and of the number of the group (Broder 2000 §3)."""
     out = np.empty(k, dtype=np.uint64)
     words = np.empty(s + 1, dtype=np.uint64)
     for group in range(k):

@@ -1,7 +1,7 @@
-"""ASCII text 64 bytes at a time: lower case, and a bit for every byte that belongs to a word.
+"""Tokenization of ASCII text in blocks of 64 bytes: conversion to lower case, and one bit per byte of a word.
 
-Where words end is what no branch predictor can guess, so bytes are not looked at one by one. A block is one vector
-operation, written for LLVM and not for one machine: two AVX2 registers, four of SSE2 or NEON.
+A loop over bytes would mispredict a branch at nearly every end of a word. A block is therefore processed by vector
+operations, written as LLVM IR for any machine: a block takes two AVX2 registers, or four of SSE2 or NEON.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ LAST = np.uint64(BLOCK - 1)
 
 
 class TokenBuffers(NamedTuple):
-    """Room for the canonical bytes of tokens, and for the places in these where each token starts and ends."""
+    """Buffers for the canonical bytes of tokens, and for the positions in them at which each token starts and ends."""
 
     canonical: NDArray[np.uint8]
     starts: NDArray[np.int32]
@@ -30,7 +30,7 @@ class TokenBuffers(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def trailing_zeros(word: np.uint64) -> np.uint64:
-    """Position of the least significant 1; 64 if there is none. LLVM makes one instruction of it."""
+    """Return the position of the least significant 1, or 64 if there is none. LLVM compiles this to one instruction."""
     return popcount(~word & (word - np.uint64(1)))
 
 
@@ -39,7 +39,7 @@ if getattr(config, "DISABLE_JIT", 0):
     def fold_block(
         text: NDArray[np.uint8], at: np.uint64, out: NDArray[np.uint8], to: np.uint64
     ) -> tuple[np.uint64, np.uint64]:
-        """The same, byte by byte."""
+        """Do as the intrinsic below, byte by byte. For runs with the JIT off."""
         words, others = 0, 0
         for i in range(BLOCK):
             byte = int(text[int(at) + i])
@@ -55,7 +55,7 @@ else:
     def fold_block(typing_context: Any, text: Any, at: Any, out: Any, to: Any) -> Any:
         """Write text[at:at+64] in lower case to out[to:to+64]; return (bits of word characters, bits of non-ASCII).
 
-        Nothing is checked: both must have the room. They may be the same array at the same place.
+        Bounds are not checked. `text` and `out` may be the same array, if `at` equals `to`.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -98,9 +98,8 @@ def _blocks(
     ended: np.uint64,
     inside: np.uint64,
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    # Whole blocks from `at` on while that is before `stop`, up to a byte that is not ASCII. Separators are written,
-    # too: then a byte moves from text to out by the same distance everywhere. Unsigned indices spare the check for
-    # negative ones.
+    # Process whole blocks while `at` is before `stop`, up to the first byte that is not ASCII. Separators are copied to
+    # `out` as well, so that a block is copied as a whole. Unsigned indices avoid the check for negative ones.
     out, starts, ends = buffers
     while at < stop and ended <= limit:
         word, other = fold_block(text, at, out, o)
@@ -118,7 +117,7 @@ def _blocks(
         end = ended
         ended += popcount(end_bits)
         while start_bits | end_bits:
-            # By fours, as few blocks have fewer: what is written too much is written over.
+            # Four tokens at a time, as few blocks have fewer. Surplus entries are overwritten later.
             for _ in range(4):
                 starts[start] = np.int32(o + trailing_zeros(start_bits))
                 ends[end] = np.int32(o + trailing_zeros(end_bits))
@@ -161,7 +160,7 @@ def ascii_run(
         at, o, ended, inside = _blocks(text, at, size - LAST, most, buffers, o, ended, inside)
     left = size - at
     if ONE <= left <= LAST and text[at] < 0x80:
-        # Nothing may be read behind the text: pad the rest with separators, there where it will be written.
+        # Reading past the end of the text is not allowed: copy the rest to its place in `out` and pad it there.
         for i in range(left):
             out[o + np.uint64(i)] = text[at + np.uint64(i)]
         for i in range(left, BLOCK):

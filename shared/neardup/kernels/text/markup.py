@@ -1,8 +1,9 @@
-"""The visible text of an HTML page, in one pass over its bytes and without a tree.
+"""Extraction of the visible text of an HTML page, in one pass over its bytes and without a tree.
 
 This is the tokenizer of the HTML standard (§13.2.5: tags, attributes, comments, raw text, character references) with
-a stack of open elements just good enough to know where a hidden one ends. Time is linear whatever the nesting:
-a tree builder walks its stack for every tag, and one took 16 s for 400 KB of nested <div>.
+a simplified stack of open elements, which serves only to find the end of hidden elements. The depth of the stack is
+limited, so time is linear for any nesting. Tree builders walk their stack for every tag; one of them took 16 s for
+400 KB of nested <div>.
 """
 
 # ruff: noqa: SIM109, SIM110
@@ -13,12 +14,12 @@ from numpy.typing import NDArray
 
 from neardup.kernels.text.references import AMPERSAND, FNV, FNV_START, copy_text, reference
 
-BREAK = 1  # separates words: everything but formatting
+BREAK = 1  # separates words, as all elements do except formatting
 VOID = 2  # has no content
 RAW = 4  # content is not markup and not shown
 TEXTUAL = 8  # content is text and character references, no tags
 DROP = 16  # content is not shown
-BOILERPLATE = 32  # dropped when only main content is wanted
+BOILERPLATE = 32  # left out if only main content is requested
 LINK = 64
 REPLACES = 128  # ends an open element of the same name
 BLOCK = 256  # ends an open paragraph
@@ -29,7 +30,7 @@ SCRIPT = 2048
 _LT, _GT, _SLASH, _QUOTE, _TICK, _EQUALS, _BANG, _DASH = 60, 62, 47, 34, 39, 61, 33, 45
 _P_KEY = (np.uint64(7) * np.uint64(0x100000001B3) & np.uint64(0xFFFFFFFFFFFFFFFF)) ^ np.uint64(112)
 
-# What a byte ends, looked up rather than compared: white space 1, the name of a tag 2, the name of an attribute 4.
+# Flags of each byte: 1 for white space, 2 if it ends the name of a tag, 4 if it ends the name of an attribute.
 _ENDS = np.zeros(256, dtype=np.uint8)
 _ENDS[[9, 10, 12, 13, 32]] = 7
 _ENDS[[_SLASH, _GT]] = 6
@@ -48,7 +49,7 @@ def _letter(b: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _find(html: NDArray[np.uint8], at: int, what: int) -> int:
-    # 32 bytes at a time: a loop without exits is one that LLVM turns into vector instructions.
+    # The inner loop has no exit, so LLVM compiles it to vector instructions.
     while at + 32 <= html.size:
         found = False
         for i in range(32):
@@ -74,7 +75,7 @@ def _flags(key: np.uint64, keys: NDArray[np.uint64], flags: NDArray[np.int64]) -
 
 @njit(nogil=True, cache=True)
 def _end_of_comment(html: NDArray[np.uint8], at: int) -> int:
-    # `at` is after "<!--"; "<!-->" and "<!--->" are whole comments.
+    # `at` is the position after "<!--". "<!-->" and "<!--->" are complete comments.
     if at < html.size and html[at] == _GT:
         return at + 1
     if at + 1 < html.size and html[at] == _DASH and html[at + 1] == _GT:
@@ -92,7 +93,7 @@ def _end_of_comment(html: NDArray[np.uint8], at: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _named(html: NDArray[np.uint8], at: int, name: int, length: int) -> bool:
-    # Is html[at:] the given name, in any case, as the whole name of a tag?
+    # Return True if html[at:] begins with a complete tag name that equals html[name : name + length] ignoring case.
     if at + length > html.size:
         return False
     for i in range(length):
@@ -105,7 +106,7 @@ def _named(html: NDArray[np.uint8], at: int, name: int, length: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _end_of_raw(html: NDArray[np.uint8], at: int, name: int, length: int, script: bool) -> int:
-    # Where the matching end tag starts. In a script, "<!-- <script>" hides the next end tag (§13.2.5.17 and on).
+    # Return the start of the matching end tag. In a script, "<!-- <script>" hides the next end tag (from §13.2.5.17).
     escaped = False
     double = False
     while True:
@@ -133,7 +134,7 @@ def _end_of_raw(html: NDArray[np.uint8], at: int, name: int, length: int, script
 
 @njit(nogil=True, cache=True)
 def _hides(html: NDArray[np.uint8], start: int, end: int) -> bool:
-    # Does a style say display:none or visibility:hidden? Compared without spaces and case.
+    # Return True if a style contains display:none or visibility:hidden, ignoring white space and case.
     for at in range(start, end - 11):
         first = html[at] | 32
         if first == 100 and _matches(html, at, end, _DISPLAY_NONE):
@@ -159,7 +160,8 @@ def _matches(html: NDArray[np.uint8], at: int, end: int, text: NDArray[np.uint8]
 
 @njit(nogil=True, cache=True)
 def _attributes(html: NDArray[np.uint8], at: int) -> tuple[int, bool, bool]:
-    # From after a tag's name to after its ">": (where, hidden, ends with "/>"). Past the end: the tag is not finished.
+    # Skip the attributes from the end of a tag's name on. Return (position after ">", hidden, ends with "/>"). The
+    # position is size + 1 if the tag is not finished.
     size = html.size
     hidden = False
     while True:
@@ -233,16 +235,17 @@ def visible_text(
     nesting: int,
     out: NDArray[np.uint8],
 ) -> tuple[int, int]:
-    """Write the text to `out`, twice the page long plus 64; return (bytes written, deepest nesting seen).
+    """Write the text to `out` and return (bytes written, deepest nesting).
 
-    Elements that separate words leave a line break. Below `nesting` open elements are not told apart
-    any more. With `main`, elements of navigation and blocks of which a third or more is links are left out.
+    `out` must have room for twice the page plus 64 bytes. Elements that separate words become a line break. Elements
+    nested deeper than `nesting` are not put on the stack; the deepest nesting is then returned as `nesting` + 1. With
+    `main`, navigation elements and blocks that consist of links to at least a third are left out.
     """
     size = html.size
     stack = np.empty(nesting, dtype=np.uint64)
     depth = 0
     deepest = 0
-    hidden_at = -1  # the depth of the element that hides what is in it
+    hidden_at = -1  # depth of the open element that hides its content, or -1
     over = 0
     o = 0
     at = 0
@@ -351,7 +354,7 @@ def visible_text(
             continue
         hides = hides or flags & DROP != 0 or (main and flags & BOILERPLATE != 0)
         if hidden_at < 0 and not hides and flags & BREAK == 0:
-            continue  # formatting: often wrongly nested, and nothing depends on where it ends
+            continue  # formatting elements are often misnested, and their end has no effect
         if depth < nesting:
             stack[depth] = key
             if hides and hidden_at < 0:

@@ -1,4 +1,4 @@
-"""Character references: &amp; and &#38; become what they stand for (HTML standard, §13.2.5.72 and on)."""
+"""Resolution of character references such as &amp; and &#38; (HTML standard, from §13.2.5.72)."""
 
 import numpy as np
 from numba import njit
@@ -11,7 +11,7 @@ AMPERSAND = 38
 FNV = np.uint64(0x100000001B3)
 FNV_START = np.uint64(7)
 
-# What &#128; to &#159; mean: the code points of windows-1252 (§13.2.5.84).
+# The code points for &#128; to &#159;, which browsers interpret as windows-1252 (§13.2.5.84).
 _REMAP = np.array(
     [
         0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,
@@ -42,7 +42,10 @@ def reference(
     out: NDArray[np.uint8],
     o: int,
 ) -> tuple[int, int]:
-    """A character reference at "&", or the "&" itself (§13.2.5.72 and on). Returns (where it ends, where out ends)."""
+    """Write the character reference at html[at] to `out`, or the "&" if there is none (from §13.2.5.72).
+
+    Returns the position after the reference in `html` and the position after the written bytes in `out`.
+    """
     size = html.size
     i = at + 1
     if i < size and html[i] == 35:
@@ -108,7 +111,7 @@ def copy_text(
     out: NDArray[np.uint8],
     o: int,
 ) -> int:
-    """Write text with its references resolved; return where out ends."""
+    """Write html[at:end] with its references resolved to `out`, from `o` on, and return the position after it."""
     while at < end:
         b = html[at]
         if b == AMPERSAND:

@@ -1,9 +1,9 @@
 """Tokenization of UTF-8 text into canonical tokens, in one pass over the bytes.
 
-Every character is replaced by its case-folded compatibility decomposition (the frozen table), combining marks are
-put in canonical order, and the result is cut: runs of word characters are tokens; runs of characters of a script
-without spaces become overlapping n-grams of characters, a mark staying with the character it belongs to.
-Bytes that are not UTF-8 separate, one by one.
+Each character is replaced by its case-folded compatibility decomposition, by the frozen table, and combining marks are
+put in canonical order. Each run of word characters is then a token. Each run of characters of a script without spaces
+becomes overlapping n-grams of characters, in which a mark stays with its base character. Every byte that is not part
+of valid UTF-8 is a separator.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ MARK = 3
 IGNORABLE = 4
 
 LOOKBACK = 30
-"""Maximum number of marks that a mark moves past: Unicode's bound (UAX 15, stream-safe text). Keeps time linear."""
+"""Maximum number of marks that a mark is moved past, which keeps time linear (UAX 15, stream-safe text format)."""
 
 MAX_NGRAM = 8
 
@@ -33,7 +33,7 @@ RING = np.uint64(MAX_NGRAM - 1)
 
 
 class Characters(NamedTuple):
-    """The frozen Unicode table: two stages that lead from a code point to its entry, and the mappings of entries."""
+    """The frozen Unicode table: a two-stage table from code points to entries, and the mappings of entries."""
 
     stage1: NDArray[np.uint16]
     stage2: NDArray[np.int32]
@@ -44,22 +44,22 @@ class Progress(NamedTuple):
     """The state of the tokenizer between two characters."""
 
     at: int
-    """The next byte of the text."""
+    """Position of the next byte of the text."""
     written: int
-    """Canonical bytes in the buffers."""
+    """Number of canonical bytes in the buffers."""
     count: int
-    """Tokens in the buffers."""
+    """Number of tokens in the buffers."""
     units: int
-    """Characters of the current run of an unspaced script."""
+    """Number of characters in the current run of an unspaced script."""
     token: int
-    """Place of the canonical byte with which the current token starts."""
+    """Position of the canonical byte at which the current token starts."""
     kind: int
-    """SEPARATOR, WORD or UNSPACED: the class of the character before."""
+    """Class of the previous character: SEPARATOR, WORD or UNSPACED."""
 
 
 @njit_no_refcounts
 def entry_of(code: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]) -> int:
-    """The table's entry for a code point: class | combining class << 3 | (mapping + 1) << 11."""
+    """Return the table's entry for a code point: class | combining class << 3 | (mapping + 1) << 11."""
     row = np.uint64(stage1[np.uint64(code >> 8)])
     return np.int64(stage2[row << np.uint64(8) | np.uint64(code & 255)])
 
@@ -68,7 +68,7 @@ def entry_of(code: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]) -
 def _place_of_mark(
     out: NDArray[np.uint8], start: int, end: int, rank: int, stage1: NDArray[np.uint16], stage2: NDArray[np.int32]
 ) -> int:
-    # Canonical ordering (Unicode 3.11): a mark goes before those of higher combining class, never past a starter.
+    # Canonical ordering (Unicode 3.11): a mark moves before marks of higher combining class, but not before a starter.
     place = end
     for _ in range(LOOKBACK):
         at = place - 1
@@ -93,8 +93,8 @@ def _plain_run(
     unit: NDArray[np.int64],
     progress: Progress,
 ) -> Progress:
-    # Characters that stand for themselves, of up to three bytes, among them single ones of ASCII: what most text that
-    # is not ASCII consists of. Everything else is left to the caller.
+    # Process characters of up to three bytes that the table maps to themselves, including isolated ASCII characters.
+    # Most text that is not ASCII consists of these. At any other character, return to the caller.
     stage1, stage2, _ = characters
     out, starts, ends = buffers
     at = np.uint64(progress.at)
@@ -133,7 +133,7 @@ def _plain_run(
         entry = entry_of(code, stage1, stage2)
         what = np.uint64(entry & 7)
         if entry > UNSPACED:
-            # A mark without a rank stays where it is, and any mark behind a letter of ASCII.
+            # A mark stays in its place if its combining class is 0 or if it follows an ASCII letter.
             if what != np.uint64(MARK) or entry >> 11 or (entry >> 3 and kind and out[o - ONE] >= 0x80):
                 break
         elif what != kind:
@@ -171,17 +171,17 @@ def tokenize(
     out: NDArray[np.uint8],
     places: NDArray[np.int32],
 ) -> tuple[NDArray[np.uint64], int]:
-    """Cut text into tokens; return the hashes of the first `limit` and how many tokens there are.
+    """Cut text into tokens; return the hashes of the first `limit` tokens and the number of tokens.
 
-    Their canonical bytes are in `out`, among others; in `places` the first half says where each starts, the second
-    where it ends. n-grams overlap, so tokens may. Past the limit it soon stops: the count is then above the limit.
-    A count of -1 asks for more room: `out` must hold the text plus 256, four times that for most text that is not
-    ASCII; `places` as much.
+    The canonical bytes of the tokens are in `out`, where n-grams overlap. The first half of `places` has the position
+    at which each token starts, the second half the position at which it ends. Tokenization stops soon after the limit,
+    with a number above the limit. A number of -1 means that the buffers are too small: `out` and `places` need the size
+    of the text plus 256, and four times that for most text that is not ASCII.
     """
     half = places.size // 2
     starts = places[:half]
     ends = places[half:]
-    unit = np.zeros(MAX_NGRAM, dtype=np.int64)  # where the last characters of an unspaced run start
+    unit = np.zeros(MAX_NGRAM, dtype=np.int64)  # a ring of the starts of the latest characters of an unspaced run
     count = _cut(text, Characters(stage1, stage2, mapping), ngram, limit, TokenBuffers(out, starts, ends), unit)
     kept = max(min(count, limit), 0)
     return hash_tokens(out, starts[:kept], ends[:kept]), count
@@ -206,7 +206,7 @@ def _cut(
     count = 0
     at = 0
     while at < size and count <= limit:
-        # Room for everything left to read as ASCII, plus one mapping.
+        # There must be room for the rest of the text, if it is ASCII, and for one mapping.
         if out.size - o < size - at + 128 or starts.size - count < (size - at) // 2 + 64:
             return -1
         if text[np.uint64(at)] < 0x80:
@@ -235,7 +235,7 @@ def _cut(
                 entry = entry_of(code, stage1, stage2)
             what = entry & 7
             if what == MARK:
-                if kind != SEPARATOR:  # a mark without a base is nothing to read
+                if kind != SEPARATOR:  # a mark without a base character is dropped
                     o = _put_mark(code, entry >> 3 & 255, out, token, o, stage1, stage2)
                 continue
             if kind == WORD and what != WORD:
@@ -279,7 +279,7 @@ def _put_mark(
     stage1: NDArray[np.uint16],
     stage2: NDArray[np.int32],
 ) -> int:
-    # Most marks follow a letter of ASCII, which they stay behind.
+    # Most marks follow an ASCII letter and need not be moved.
     place = o if rank == 0 or out[o - 1] < 0x80 else _place_of_mark(out, token, o, rank, stage1, stage2)
     end = encode(code, out, o)
     if place < o:
@@ -301,7 +301,7 @@ def _end_of_run(
     token: int,
     end: int,
 ) -> int:
-    # The last n-gram of the run, or the whole run when it is shorter than one.
+    # Add the last n-gram of the run, or the whole run if it is shorter than an n-gram.
     starts[count] = unit[(units - ngram) % MAX_NGRAM] if units >= ngram else token
     ends[count] = end
     return count + 1

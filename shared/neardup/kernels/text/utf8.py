@@ -1,4 +1,4 @@
-"""One code point of UTF-8: reading and writing it."""
+"""Decoding and encoding of a single code point in UTF-8."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,8 +8,8 @@ from neardup.kernels.common.no_refcounts import njit_no_refcounts
 
 @njit_no_refcounts
 def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """The code point at `at` and its length in bytes; (-1, 1) if there is none. As strict as the standard."""
-    place = np.uint64(at)  # unsigned indices spare the check for negative ones
+    """Return the code point at `at` and its length in bytes, or (-1, 1) if the bytes are not valid UTF-8."""
+    place = np.uint64(at)  # unsigned indices avoid the check for negative ones
     b = np.int64(data[place])
     if b < 0x80:
         return b, 1
@@ -29,7 +29,7 @@ def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
         if c & 0xC0 != 0x80:
             return np.int64(-1), 1
         code = code << 6 | (c & 0x3F)
-    code &= 0x1FFFFF  # of a lead byte of four, one bit too many was taken
+    code &= 0x1FFFFF  # the mask above keeps one bit too many of the first of four bytes
     if (size == 3 and code < 0x800) or (0xD800 <= code <= 0xDFFF) or (size == 4 and not 0x10000 <= code <= 0x10FFFF):
         return np.int64(-1), 1
     return code, size
@@ -37,7 +37,7 @@ def decode(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
 
 @njit_no_refcounts
 def encode(code: int, out: NDArray[np.uint8], at: int) -> int:
-    """Write a code point as UTF-8; return where it ends."""
+    """Write a code point in UTF-8 to `out` and return the position after it."""
     if code < 0x80:
         out[at] = code
         return at + 1

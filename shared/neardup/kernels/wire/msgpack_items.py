@@ -9,19 +9,20 @@ _NIL, _NOTHING, _LIST_16, _MAP_16, _SMALL_NEGATIVE = 0xC0, 0xC1, 0xDC, 0xDE, 0xE
 _LENGTH_BYTES = np.array(
     [0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 2, 4, 2, 4], np.int64
 )
-"""After each first byte from _NIL on: how many say a length."""
+"""Number of length bytes that follow the first byte of an item, for first bytes from _NIL on."""
 _OTHER_BYTES = np.array(
     [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17, 0, 0, 0, 0, 0, 0, 0], np.int64
 )
-"""And how many follow whatever the length is: a number, the type of an extension, a short extension."""
+"""Number of bytes that follow in addition to the length: a number, the type of an extension, or a short extension."""
 
 
 @njit(nogil=True, cache=True)
 def announced_items(data: NDArray[np.uint8]) -> int:
-    """Return the number of items that the headers of lists and maps announce, nested ones included. A map entry is two.
+    """Return the number of items that the headers of lists and maps announce, including nested ones.
 
-    What they say, not what is there: a decoder makes room before it looks. Text, bytes and extensions are passed over.
-    Ends with the data, or where it is no msgpack.
+    An entry of a map counts as two items. Announced items count even if they are missing from the message, because a
+    decoder allocates memory for them when it reads the header. Text, bytes and extensions are skipped. Counting stops
+    at the end of the data or at a byte that is not valid msgpack.
     """
     total = np.int64(0)
     place = np.int64(0)
