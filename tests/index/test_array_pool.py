@@ -13,7 +13,7 @@ WORDS = LEAST_BYTES // 8
 
 @given(st.lists(st.tuples(st.integers(1, 4 * WORDS), st.integers(0, 5), st.booleans()), max_size=25))
 def test_no_two_arrays_in_use_share_memory(steps: list[tuple[int, int, bool]]) -> None:
-    """Arrays are kept completely or in part."""
+    """Keep some arrays whole, and only a part of others."""
     pool, kept = ArrayPool(), []
     for number, (size, dropped, only_a_part) in enumerate(steps):
         made = pool.array(size, np.uint64)

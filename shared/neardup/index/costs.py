@@ -1,7 +1,7 @@
-"""Cost model of designs: memory, machines, messages and time, from constants measured on the machine where it runs.
+"""Cost model of designs: memory, machines, messages and time, from constants measured on the current machine.
 
-The time of a probe follows Sood & Loguinov 2011 §7: for the exact search equation 9, with one jump through a directory
-in place of the binary search; for PSM equation 19.
+The time of a probe follows Sood & Loguinov 2011 §7: equation 9 for the exact search, with one read of a directory in
+place of the binary search, and equation 19 for PSM.
 """
 
 import time
@@ -24,12 +24,12 @@ from neardup.kernels.common.bits import popcount
 
 _SAMPLE: Final = 1 << 18
 _MESSAGES: Final = 2
-"""A probe and its answer."""
+"""Messages per visited slice: a probe and its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Nanoseconds on this machine: a random read, a comparison in a scan, permuting a key, making one flip."""
+    """Times on this machine in nanoseconds: a random read, a comparison in a scan, a permutation of a key, a flip."""
 
     read_ns: float
     scan_ns: float
@@ -39,7 +39,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One line of the comparison. Bytes are per page, over all tables; microseconds are of one core."""
+    """One design in the comparison. Bytes are per page, over all tables. Microseconds are time of one core."""
 
     search: str
     tables: int
@@ -87,7 +87,7 @@ def compare(
     constants: Constants,
     most_tables: int = 40,
 ) -> list[Option]:
-    """Exact designs with up to `most_tables` tables, then PSM; each that a shard of that memory can hold."""
+    """Return exact designs with up to `most_tables` tables, then PSM, without those whose slices do not fit a shard."""
     d = log2(page_count)
     raw, packed = (_bytes_per_key(d, codec) for codec in (Codec.PLAIN, Codec.ELIAS_FANO))
 
@@ -113,7 +113,7 @@ def compare(
         )
 
     found = []
-    for design in designs(k, most_tables)[1:]:  # the first is one table without leading bits: all pairs
+    for design in designs(k, most_tables)[1:]:  # the first design compares all pairs, in a table without leading bits
         leading = [table.leading for table in design.tables()]
         if _slices(page_count * packed, memory_per_shard, min(leading)):
             scan = sum(2 ** max(d - p, 0) for p in leading) * constants.scan_ns
@@ -127,7 +127,7 @@ def compare(
 
 
 def _psm(k: int, header: int, slice_bits: int) -> tuple[Psm, float]:
-    """k(t) for 95% recall on simulated weights, and how many slices the flips of a page are spread over."""
+    """Return PSM with the k(t) of 95% recall on simulated weights, and the mean number of slices that a page visits."""
     rng = np.random.default_rng(1)
     weights = pages(rng, 4000)
     model = FlipModel.fit(weights, copies(rng, weights))
@@ -141,7 +141,7 @@ def _psm(k: int, header: int, slice_bits: int) -> tuple[Psm, float]:
 
 
 def _bytes_per_key(d: float, codec: Codec) -> float:
-    """Measured on a sample as dense as `2^d` keys are."""
+    """Measure the bytes per key of a codec on a sample that is as dense as 2^d keys."""
     shared = max(0, round(d) - int(log2(_SAMPLE)))
     rng = np.random.default_rng(2)
     keys = np.unique(rng.integers(0, 2**64, _SAMPLE, dtype=np.uint64) >> np.uint64(shared))
@@ -156,7 +156,7 @@ def _slice_bits(table_bytes: float, memory: int) -> int:
 
 
 def _slices(table_bytes: float, memory: int, leading: int) -> int:
-    """Slices of a table so that each fits; 0 when that takes more than the leading bits."""
+    """Return the number of slices of a table so that each fits, or 0 if that takes more than the leading bits."""
     bits = _slice_bits(table_bytes, memory)
     return 1 << bits if bits <= leading else 0
 

@@ -1,7 +1,7 @@
 """Snapshots of slices and bucket tables: their contents with the plan, the signature version and the offset.
 
-A run never changes once it is built, so freezing a table keeps references to its runs and copies only its newest
-entries. The table accepts inserts while the snapshot is written.
+Runs are immutable, so freezing a table references its runs and copies only its newest entries. The table accepts
+inserts while the snapshot is written.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ from neardup.util import array_file
 
 MAGIC: Final = b"NDSLICE\x00"
 VERSION: Final = 3
-"""Files with another version are refused. Delete such a file, and the state is rebuilt from the log."""
+"""Version of the file format. Files of another version are rejected. Delete them, and the log rebuilds the state."""
 
 
 class Frozen(NamedTuple):
-    """The contents of a table at one moment. It keeps the memory of runs that are merged in the meantime."""
+    """The contents of a table at one moment. It keeps its runs in memory even if the table merges them meanwhile."""
 
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]

@@ -1,8 +1,8 @@
 """Loading of kernels before the stream needs them.
 
-Numba loads a kernel on its first call, and compiles it if there is no cached version, which takes a second or two in
-which no other thread runs. The first page calls most kernels, but not those for full tails and merges, which would
-delay pages later on.
+Numba loads a kernel on its first call. If there is no cached version, numba compiles the kernel, which takes a second
+or two during which no other thread runs. The first page calls most kernels, but not those for full tails and merges,
+which would delay later pages.
 """
 
 from functools import cache
@@ -18,9 +18,9 @@ from neardup.index.slices.runs import LEAST_FILTERED
 from neardup.index.slices.slice import Slice, SliceSettings
 
 _ROOM: Final = LEAST_FILTERED
-"""Capacity of the tail in keys. Smaller runs have no bitmap."""
+"""Capacity of the tail in keys. It must be this large because smaller runs have no bitmap."""
 _ROUNDS: Final = 6
-"""Batches of keys, each as large as the tail: enough for a merge."""
+"""Number of batches of keys, each as large as the tail, which is enough for a merge."""
 
 
 @cache
@@ -33,7 +33,7 @@ def warm_up_buckets() -> None:
 
 @cache
 def warm_up_slices(codec: Codec, leading: int) -> None:
-    """Load the kernels of slices of tables with `leading` leading bits, whose large runs have this codec."""
+    """Load the kernels of slices with `leading` leading bits whose large runs have this codec, once per process."""
     table = Slice(Table.plain(leading), settings=SliceSettings(codec=codec, tail=_ROOM, compress_from=2 * _ROOM))
     for keys in _keys():
         table.probe_and_insert(keys, 3)

@@ -17,7 +17,7 @@ CHUNK: Final = 64 * 2**20 // 8
 def write_fingerprints(
     path: Path, fingerprints: NDArray[np.uint64], *, signature_version: str, chunk: int = CHUNK
 ) -> None:
-    """Write beside and rename. The order is kept."""
+    """Write the file, or replace it as a whole. The fingerprints keep their order."""
     starts = range(0, fingerprints.size, chunk)
     arrays = {str(number): fingerprints[start : start + chunk] for number, start in enumerate(starts)}
     about = {"signature_version": signature_version, "count": int(fingerprints.size)}
@@ -33,10 +33,11 @@ def is_fingerprint_file(path: Path) -> bool:
 
 
 def read_fingerprints(path: Path, *, check: bool = True) -> Iterator[NDArray[np.uint64]]:
-    """The chunks, mapped: each is read from the disk when it is its turn, and its checksum is checked before.
+    """Return an iterator over the chunks, which are memory-mapped. Each chunk is read and checked when it is its turn.
 
-    Without `check` a chunk that was altered goes unnoticed, and a scan that stops early reads no more than it needs.
-    Raises WrongState, CorruptState or OSError at once for the file as a whole, CorruptState later for a chunk.
+    Without `check`, altered chunks are not detected, but a scan that stops early reads no more than it needs. Raises
+    WrongState, CorruptState or OSError if the file cannot be used. The iterator raises CorruptState for an altered
+    chunk.
     """
     mapped = array_file.map_arrays(path, magic=MAGIC, version=VERSION)
     return (each.checked() if check else each.array for each in mapped.values())

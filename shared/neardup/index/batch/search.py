@@ -1,8 +1,11 @@
-"""Batch search: a batch of queries against a file of fingerprints, read once from end to end.
+"""Search of a batch of queries in one sequential scan of a fingerprint file.
 
-Exact (Manku 2007 §3.3): tables are built on the queries, and each fingerprint of the file is looked up in them. Most
-are turned away by one bit of a bitmap, which a block of the file passes in the order of that bit's place.
-Probabilistic (Sood & Loguinov 2011 §6.3): a chunk of the file becomes a table, and the queries' flips are looked up.
+The exact search (Manku 2007 §3.3) builds tables of the queries and looks up each fingerprint of the file in them. A
+bitmap rejects most fingerprints by a single bit. The fingerprints of a block are grouped so that each group reads a
+small part of the bitmap.
+
+The probabilistic search (Sood & Loguinov 2011 §6.3) makes a table of each chunk of the file and looks up the flips of
+the queries in it.
 """
 
 from collections import deque
@@ -26,22 +29,22 @@ from neardup.kernels.index.bitmap_filter import filter_by_bitmap, group_by_bits
 from neardup.util.scratch import Scratch
 
 BLOCK: Final = 1 << 21
-"""Fingerprints that pass all tables together: enough that fetching a table's bitmap anew for each block is little."""
+"""Fingerprints per block. So large a block makes it cheap to load each table's bitmap into the cache once per block."""
 SPACING: Final = 5
-"""The bitmaps have 2^5 bits a query: 4 MB a table for a million, one of 32 passes."""
+"""A bitmap has 2^5 bits per query, which is 4 MB for a million queries. One fingerprint of 32 passes a bitmap."""
 ARRANGED_BITS: Final = 10
-"""A block is arranged by this many bits: as many stretches as can be written to side by side."""
+"""Number of bits by which a block is grouped. The number of groups is limited by the number of write streams."""
 NEAR_BYTES: Final = 1 << 18
-"""Bitmaps up to this size are near enough for a block in any order."""
+"""Bitmaps up to this size fit the cache, so blocks need not be grouped."""
 
 
 _Found = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
-"""(queries, fingerprints) from one table after the other."""
+"""Pairs of (queries, fingerprints), one per table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Queries and fingerprints of the file within k bits of each other; each pair once, in order."""
+    """Distinct pairs of a query and a fingerprint of the file within k bits, sorted by query and fingerprint."""
 
     query: NDArray[np.uint64]
     fingerprint: NDArray[np.uint64]
@@ -51,7 +54,7 @@ class Pairs:
 
 
 class BatchSearch:
-    """The queries' tables. Safe to use from many threads: nothing changes after construction."""
+    """The exact search, with the tables of its queries. It is immutable, so it may be shared between threads."""
 
     def __init__(self, queries: NDArray[np.uint64], design: Design) -> None:
         self._k = design.k
@@ -90,7 +93,7 @@ class BatchSearch:
             if not table.is_wide:
                 pairs.append(table.find(block, self._k, passed, found))
                 continue
-            # Tables with the same first block follow each other.
+            # Tables with the same first bit are adjacent, so the block is grouped again only when that bit changes.
             if table.first_bit != arranged_by:
                 arranged_by = table.first_bit
                 group_by_bits(block, arranged_by, ARRANGED_BITS, arranged)
@@ -99,7 +102,10 @@ class BatchSearch:
 
 
 def most_near(k: int, size: int) -> int:
-    """More different fingerprints than this cannot be within k bits of one: a cap that never cuts anything off."""
+    """Return the maximum number of fingerprints, out of `size` distinct ones, within k bits of a given fingerprint.
+
+    A search with this cap therefore returns all matches.
+    """
     return max(1, min(size, sum(comb(BITS, i) for i in range(k + 1))))
 
 
@@ -113,7 +119,7 @@ class _QueryTable:
         builder = PlainBuilder(np.sort(table.keys_of(queries)), skip=0, leading=table.leading, epoch=0, spacing=SPACING)
         builder.step(queries.size)
         self._run: PlainRun = builder.run()
-        # Only the leading bits are needed to ask the bitmap: the moves of the others are left out.
+        # The bitmap needs only the leading bits, so the moves of other bits are left out.
         masks, rotations = moves(table.order)
         masks &= _bits(table.order[: self._run.bitmap_bits])
         self._masks, self._rotations = masks[masks > 0], rotations[masks > 0]
@@ -133,7 +139,7 @@ class _QueryTable:
         found.clear()
         run.probe_unfiltered(lookup, found)
         queries, others = table.fingerprints_of(found.key[: found.count]), candidates[found.query[: found.count]]
-        # Most pairs share the leading bits of several tables; the first of those reports them.
+        # Most pairs agree in the leading bits of several tables. Only the first of these tables reports them.
         known = np.zeros(queries.size, bool)
         for mask in self._earlier:
             known |= (queries ^ others) & mask == 0

@@ -54,7 +54,7 @@ class PairRun:
     def probe(self, batch: PairBatch, *, epoch: int, found: Found) -> None:
         """Add the fingerprints under each pair's key to `found`, and set the marks of the batch.
 
-        `epoch` is the current one.
+        `epoch` is the current epoch.
         """
         keys, _, _, common = batch
         own_mark = OWN_NOW if self.epoch == epoch else OWN
@@ -81,7 +81,7 @@ class PairMerge:
         return self._run.nbytes
 
     def advance(self, inserted: int) -> PairRun | None:
-        """Do the share of the work that is due per `inserted` new pairs. Return the run once it is complete."""
+        """Do the work that is due for `inserted` new pairs. Return the run once it is complete."""
         older, newer, run = self.older, self.newer, self._run
         before = sum(self._done)
         self._done = merge_step(

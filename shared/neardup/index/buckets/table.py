@@ -1,7 +1,8 @@
-"""Bucket tables: exact lookup of fingerprints by key, for the bands of a sketch and Broder's features.
+"""Bucket tables: exact lookup of fingerprints by key, for the bands of a sketch.
 
-The newest pairs are in a hash table. When it is full they become a sorted run, and runs are merged as in a slice. A
-bucket with as many fingerprints as the limit is common: it is ignored, as Broder ignores common shingles, and counted.
+The newest pairs are in a hash table. When the hash table is full, its pairs become a sorted run, and runs are merged as
+in a slice. A bucket that has reached the limit of fingerprints is common. Common buckets are ignored, as Broder ignores
+common shingles, and counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,8 +72,8 @@ class BucketTable:
         """Return the fingerprints in the bucket of each pair, then insert the pair, one by one.
 
         Pair i also matches pairs 0 to i-1 of the batch. Pairs with `asks` are not inserted. A bucket that has reached
-        the limit returns nothing and accepts no more pairs until enough of them have expired. `now` never goes back: an
-        earlier time counts as the latest one.
+        the limit returns nothing and accepts no more pairs until enough of its pairs have expired. If `now` is before
+        the latest time given, the latest time counts.
         """
         self._enter(now)
         mixed = np.empty(keys.size, np.uint64)
@@ -89,7 +90,7 @@ class BucketTable:
         )
         self.counts.probes += keys.size
         self.counts.matches += self._found.count
-        # Keys must be equal, so every pair that is compared is a match.
+        # Only entries with equal keys are compared, so every comparison is a match.
         self.counts.scanned += self._found.count
         return matches
 
@@ -145,14 +146,14 @@ class BucketTable:
         inserted = len(self._recent) - recent
         self.counts.inserted += inserted
         self.counts.common += ignored
-        # Pairs that were only probed may be among the ignored ones.
+        # The ignored pairs may include pairs that were only probed, so the difference may be negative.
         self.counts.repeated += max(0, keys.size - only_asked - ignored - inserted)
         if not self._recent.free:
             self._flush()
         self._levels.advance(keys.size)
 
     def _enter(self, now: float) -> None:
-        """Start a new epoch when its time has come, and drop the expired runs."""
+        """Start a new epoch if `now` is after the end of the current one, and drop the expired runs."""
         epoch = epoch_of(now, self._ttl)
         if epoch > self.epoch:
             self._flush()

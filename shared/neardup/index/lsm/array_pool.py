@@ -1,9 +1,9 @@
-"""A pool of memory for large arrays. Merges write run after run, each a little larger than the one before.
+"""A pool of memory for large arrays. Merges write one run after the other, each a little larger than the last.
 
-First writes to fresh memory are expensive: `np.empty` requests huge pages, and when physical memory is fragmented the
-kernel compacts 2 MB at a time while the batch waits; small pages cost more than the merge that writes them. Returning a
-large run to the OS at once also takes longer than a batch. So arrays are memory-mapped with room to grow, their memory
-is reused, and memory that is not reused is returned in small steps.
+First writes to fresh memory are expensive. `np.empty` requests huge pages, and when physical memory is fragmented, the
+OS compacts 2 MB at a time while the batch waits. With small pages, page faults take longer than the merge that writes
+the pages. Returning a large run to the OS at once also takes longer than a batch. Therefore arrays are memory-mapped
+with room to grow, their memory is reused, and memory that is not reused is returned in small steps.
 """
 
 import mmap
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_BYTES: Final = 1 << 18
-"""Arrays smaller than this come from the allocator."""
+"""Minimum size of an array in the pool. Smaller arrays are created by the allocator."""
 _STEP_BYTES: Final = 1 << 17
 """Minimum number of bytes returned per system call. A call per small batch would take longer than the batch."""
 _PAGE: Final = mmap.PAGESIZE

@@ -1,8 +1,8 @@
 """A directory on a sorted run: the positions of the keys with given leading bits.
 
-It takes one byte per value of the leading bits (see kernels/index/locating), so it can have as many values as there are
-keys. Half of all probes then end in the directory, and the others read one cache line of the run. With four-byte
-positions, and a quarter as many values in the same memory, a probe takes 1.5 times as long.
+It takes one byte per value of the leading bits (see kernels/index/locating), so it can afford as many values as there
+are keys. Half of all probes then end in the directory, and the others read one cache line of the run. With four-byte
+positions there would be a quarter as many values in the same memory, and a probe would take 1.5 times as long.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from neardup.index.lsm.array_pool import ArrayPool
 from neardup.kernels.common.plain import plain
 from neardup.kernels.index.locating import Directory, extend_directory
 
-_LEAST_BITS = 4  # with fewer bits the directory has one word, as with none
+_LEAST_BITS = 4  # with fewer bits a directory would have one word, as it does without any
 
 
 class KeyDirectory:
@@ -28,7 +28,7 @@ class KeyDirectory:
     def empty(cls, size: int, skip: int, leading: int = 64, pool: ArrayPool | None = None) -> "KeyDirectory":
         """Return an empty directory for `size` keys and lookups of at least `leading` bits.
 
-        It can be used once `extend` was called over all keys.
+        Call `extend` over all keys before the first lookup.
         """
         # One or two values per key, so at most two bytes per key.
         bits = min(size.bit_length(), leading - skip)
@@ -37,7 +37,7 @@ class KeyDirectory:
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], skip: int) -> "KeyDirectory":
-        """Return the directory of these keys, which are in rising order."""
+        """Return the directory of keys that are in rising order."""
         made = cls.empty(keys.size, skip)
         made.extend(keys, 0, keys.size)
         return made

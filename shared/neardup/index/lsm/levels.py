@@ -1,8 +1,8 @@
 """The runs of a log-structured merge tree, in order of age, and their incremental compaction.
 
-Two neighbouring runs are merged once the newer is not much smaller than the older, so there are about
-log(entries) / log(ratio) runs. Each batch advances the merges in progress a little; none waits for a whole merge. Runs
-of different epochs are never merged, so expired runs are dropped as a whole.
+Two neighbouring runs are merged once the newer run is not much smaller than the older run, so there are about
+log(entries) / log(ratio) runs. Each batch advances the merges in progress a little, and no batch waits for a whole
+merge. Runs of different epochs are never merged, so expired runs are dropped as a whole.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +14,8 @@ from neardup.index.lsm.counts import TableCounts
 EPOCHS: Final = 8
 """Epochs per time to live. An entry expires 8 to 9 epochs after it was last inserted."""
 RATIO: Final = 4
-"""Two neighbouring runs are merged when the older is at most this many times as large. With 8 a probe reads one run
-less, but there is 1.5 times as much to merge, and growing to 10M keys takes longer."""
+"""Two neighbouring runs are merged when the older run is at most this many times as large. With 8, a probe reads one
+run less, but merges copy 1.5 times as many entries, and growing to 10M keys takes longer."""
 _RELEASED: Final = 64
 """Bytes of idle memory returned to the OS per inserted entry. With 16, ten slices of 10M take a third more memory."""
 
@@ -44,7 +44,7 @@ class Merging(Protocol[_Run]):
         """Bytes of memory besides the two runs, including the part of the new run that is not written yet."""
 
     def advance(self, inserted: int) -> _Run | None:
-        """Do the share of the work that is due per `inserted` new entries. Return the new run once it is finished."""
+        """Do the work that is due for `inserted` new entries. Return the new run once it is finished."""
 
 
 def epoch_of(now: float, ttl: float) -> int:
@@ -78,7 +78,7 @@ class Levels(Generic[_Run]):
         self._start_merges()
 
     def advance(self, inserted: int) -> None:
-        """Do the share of the merges that is due per `inserted` new entries."""
+        """Do the merge work that is due for `inserted` new entries."""
         self._pool.release(_RELEASED * inserted)
         finished = False
         for merge in list(self._merges):

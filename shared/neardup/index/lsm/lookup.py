@@ -14,7 +14,7 @@ from neardup.kernels.index.ordering import order_matches
 
 DEFAULT_CAP: Final = 1000
 _KEPT_PAIRS: Final = 1 << 18
-"""Maximum size of buffers that are kept between batches, in pairs: 4 MB. A flood of near pages may need more."""
+"""Maximum size of buffers that are kept between batches, in pairs: 4 MB. Many similar pages in a row may need more."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Lookup:
     leading: int
     cap: int = DEFAULT_CAP
     queries: Queries = field(init=False)
-    """The lookups as kernels take them."""
+    """The lookups in the form that kernels accept."""
 
     def __post_init__(self) -> None:
         self.queries = plain(Queries(self.keys, self.limits, np.uint64(leading_mask(self.leading)), self.cap))
@@ -56,7 +56,7 @@ class Found:
         self._make(room)
         self.count = 0
         self.scanned = 0
-        """Number of keys that were compared to find these."""
+        """Number of keys that were compared to find the pairs."""
 
     def clear(self) -> None:
         """Drop the pairs. The buffers are kept unless they have grown large."""

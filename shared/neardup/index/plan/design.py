@@ -1,9 +1,9 @@
-"""Designs of the exact search: which blocks of bits lead in which table (Manku 2007 §3.1).
+"""Designs of the exact search: the blocks of bits that lead in each table (Manku 2007 §3.1).
 
 Split the bits into r > k blocks. Two fingerprints that differ in at most k bits agree in at least r - k whole blocks,
-so one table for each choice of r - k leading blocks finds them all. The k remaining blocks can be split again in the
-same way, which multiplies the tables and adds to the leading bits. A design is the list of the r of each level:
-(5,) for the paper's 10 tables, (4, 4) for its 16.
+so one table for each choice of r - k leading blocks finds all such pairs. The k remaining blocks can be split again in
+the same way, which multiplies the tables and adds to the leading bits. A design is the list of r at each level: (5,)
+gives the 10 tables of the paper, and (4, 4) its 16 tables.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MAX_K: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A way to find everything within k bits: the number of blocks at each level."""
+    """A design that finds all fingerprints within k bits, given by the number of blocks at each level."""
 
     k: int
     splits: tuple[int, ...]
@@ -31,16 +31,16 @@ class Design:
 
     @property
     def table_count(self) -> int:
-        """Tables: the product of the choices at each level."""
+        """Number of tables: the product of the numbers of choices at each level."""
         return prod(comb(r, self.k) for r in self.splits)
 
     @property
     def least_leading(self) -> int:
-        """The smallest p_i of all tables."""
+        """The smallest number of leading bits, p_i, of all tables."""
         return _least_leading(BITS, self.k, self.splits)
 
     def tables(self) -> tuple[Table, ...]:
-        """All tables, in a fixed order."""
+        """Return all tables, in a fixed order."""
         return tuple(
             Table((*lead, *rest), len(lead)) for lead, rest in _choices((), tuple(range(BITS)), self.k, self.splits)
         )
@@ -81,10 +81,10 @@ def _least_leading(bits: int, k: int, splits: tuple[int, ...]) -> int:
 
 
 def tables_needed(f: float, k: int, d: float, tau: float) -> float:
-    """X(f, k, d) of Manku 2007 §3.1.2, on real block sizes: the fewest tables so that d falls to tau.
+    """Return X(f, k, d) of Manku 2007 §3.1.2, on real block sizes: the fewest tables with which d falls to tau.
 
-    tau is log2(pages) less the smallest p_i allowed. The paper writes d < tau for the end of the recursion; we take
-    d <= tau, because a p_i equal to the smallest allowed one is allowed. Infinite when no split reaches it.
+    tau is log2(pages) minus the smallest p_i allowed. The recursion ends at d <= tau, where the paper has d < tau,
+    because the smallest p_i allowed is itself allowed. The result is infinite if no split reaches tau.
     """
     if d <= tau + 1e-9:
         return 1
@@ -99,7 +99,7 @@ def tables_needed(f: float, k: int, d: float, tau: float) -> float:
 
 
 def designs(k: int, most_tables: int) -> list[Design]:
-    """Return the designs of up to `most_tables` tables with a larger least p_i than all designs of fewer tables."""
+    """Return the designs of up to `most_tables` tables whose least p_i exceeds that of any design with fewer tables."""
     best: list[Design] = []
     found = sorted(_designs(k, most_tables, ()), key=lambda each: (each.table_count, -each.least_leading))
     for design in found:
@@ -110,7 +110,7 @@ def designs(k: int, most_tables: int) -> list[Design]:
 
 def _designs(k: int, most_tables: int, splits: tuple[int, ...]) -> Iterator[Design]:
     if k == 0:
-        # Equality: one table, all bits lead, nothing remains to split.
+        # Only equal fingerprints match, so one table suffices, in which all bits lead.
         yield Design(0, (1,))
         return
     yield Design(k, splits)
@@ -124,7 +124,10 @@ def _designs(k: int, most_tables: int, splits: tuple[int, ...]) -> Iterator[Desi
 
 
 def fewest_tables(k: int, least_leading: int) -> Design:
-    """The design with the fewest tables whose every p_i is at least this. ValueError when there is none."""
+    """Return the design with the fewest tables whose p_i are all at least `least_leading`.
+
+    Raises ValueError if there is no such design.
+    """
     most = 1
     while most <= 2**24:
         for design in designs(k, most):
@@ -135,7 +138,7 @@ def fewest_tables(k: int, least_leading: int) -> Design:
 
 
 def longest_leading(k: int, most_tables: int) -> Design:
-    """The converse: the design with the largest least p_i among those with at most this many tables."""
+    """Return the design with the largest least p_i among those with at most `most_tables` tables."""
     if most_tables < 1:
         raise ValueError(f"expected at least one table, got {most_tables}")
     return designs(k, most_tables)[-1]

@@ -1,7 +1,7 @@
 """The plan of an index: its tables and their slices. All services of a deployment must have the same plan.
 
-Each service derives the plan from its settings. Snapshots contain it, and messages carry its digest, so that state and
-messages of another plan are refused; the error names the fields that differ.
+Each service derives the plan from its settings. Snapshots contain the plan, and messages contain its digest, so that
+state and messages of another plan are rejected. The error names the fields that differ.
 """
 
 import hashlib
@@ -16,16 +16,16 @@ from neardup.index.plan.table import BITS, Table
 
 MAGIC: Final = "neardup plan"
 VERSION: Final = 2
-"""Goes up when the same fields come to mean other partitions."""
+"""Version of the meaning of the fields. It is incremented when the same fields would give other partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The tables of an index and their slices. Raises SettingsError if the fields do not fit together.
 
-    `splits` are the blocks at each level of the exact search; `header_bits` above 0 takes one PSM table with that
-    header instead. A table has 2^slice_bits slices. The buckets of all `bands` stand after them, in 2^band_slice_bits
-    slices.
+    `splits` has the number of blocks at each level of the exact search. If `header_bits` is above 0, there is one PSM
+    table with that header instead. A table has 2^slice_bits slices. The buckets of all `bands` are in 2^band_slice_bits
+    further slices.
     """
 
     signature_version: str
@@ -54,7 +54,7 @@ class Plan:
 
     @classmethod
     def for_tables(cls, tables: int, *, signature_version: str, k: int = 3, **others: Any) -> "Plan":
-        """The exact search with the largest p_i for at most this many tables."""
+        """Return the plan of the exact search with at most `tables` tables and the largest possible p_i."""
         return cls(signature_version=signature_version, k=k, splits=longest_leading(k, tables).splits, **others)
 
     @cached_property
@@ -64,12 +64,12 @@ class Plan:
 
     @property
     def partitions(self) -> int:
-        """Shard partitions: tables times slices, and the slices of the buckets."""
+        """Number of shard partitions: tables times slices, plus the slices of the buckets."""
         return (len(self.tables) << self.slice_bits) + ((self.bands > 0) << self.band_slice_bits)
 
     @cached_property
     def digest(self) -> str:
-        """Names the plan in snapshots and file names."""
+        """The digest that identifies the plan in snapshots, messages and file names."""
         return hashlib.sha256(_canonical({"version": VERSION, **asdict(self)})).hexdigest()[:32]
 
     def require(self, other: "Plan", where: str) -> None:

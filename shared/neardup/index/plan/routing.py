@@ -1,9 +1,9 @@
-"""Routing: which shard partition holds the keys that a probe must meet.
+"""Routing of probes: the shard partition that holds the keys with which a probe must be compared.
 
-Partitions are numbered table by table, slice by slice: the permuted tables first, then the buckets. A slice of a
-permuted table is picked by the key's leading bits, which a match shares. The buckets of all bands are in one table: a
-band's number is part of its keys, and a page with many bands is still asked of few partitions. Its slice is picked by
-the key's hash.
+Partitions are numbered by table and slice: the permuted tables first, then the buckets. The leading bits of a key,
+which all matches share, select its slice of a permuted table. The buckets of all bands are in one table, so that a page
+with many bands is sent to few partitions only; keys of different bands differ, because they contain the number of the
+band. A hash of the key selects the slice of the buckets.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from neardup.index.plan.plan import Plan
 
 _MIX: Final = 0x9E3779B97F4A7C15
-"""2^64 / golden ratio. Multiplying by it spreads bucket keys that are not hashes, and fingerprints of similar pages."""
+"""2^64 / golden ratio. Multiplication by it distributes keys that are not hashes, and fingerprints of similar pages."""
 _WORD: Final = 2**64 - 1
 
 
@@ -43,12 +43,12 @@ class Routing:
         return Place(None, partition - permuted)
 
     def table_number(self, partition: int) -> int:
-        """The table of a partition, with the buckets counted after the permuted tables."""
+        """Return the number of a partition's table. The buckets are numbered after the permuted tables."""
         table = self.place_of(partition).table
         return len(self.plan.tables) if table is None else table
 
     def partitions_of_table(self, table: int | None) -> range:
-        """The partitions of a permuted table, or of the buckets."""
+        """Return the partitions of a permuted table, or those of the buckets if `table` is None."""
         permuted = len(self.plan.tables) << self.plan.slice_bits
         if table is None:
             return range(permuted, self.plan.partitions)
@@ -61,13 +61,13 @@ class Routing:
         return tuple(f"simhash/{number}" if number < permuted else f"bands/{number - permuted}" for number in numbers)
 
     def partitions_of_keys(self, table: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The partition of each key (permuted, not the fingerprint) of that table."""
+        """Return the partition of each key of a permuted table. The keys are permuted fingerprints."""
         bits = self.plan.slice_bits
         slices = _leading(keys, bits)
         return slices + (table << bits)
 
     def partitions_of_buckets(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The partition of each bucket key, of any band."""
+        """Return the partition of each bucket key, of any band."""
         first = len(self.plan.tables) << self.plan.slice_bits
         return _leading(keys * np.uint64(_MIX), self.plan.band_slice_bits) + first
 

@@ -1,6 +1,6 @@
-"""A table: a permutation of the 64 bits, and how many leading bits of its keys a match must share.
+"""A table: a permutation of the 64 bits, and the number of leading bits of its keys that a match must share.
 
-Bit positions are counted from the most significant one, 0 to 63, as in the drawings of Manku 2007.
+Bit positions are counted from the most significant bit, 0 to 63, as in the figures of Manku 2007.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ _ALL: Final = 2**BITS - 1
 
 
 def leading_mask(leading: int) -> int:
-    """The word with that many leading ones."""
+    """Return a word whose first `leading` bits are ones."""
     return _ALL ^ (_ALL >> leading)
 
 
 @dataclass(frozen=True)
 class Table:
-    """`order[j]` is the bit of the fingerprint that becomes bit j of the key; `leading` is Manku's p_i."""
+    """A table. Bit j of a key is bit `order[j]` of the fingerprint, and `leading` is Manku's p_i."""
 
     order: tuple[int, ...]
     leading: int
@@ -35,20 +35,20 @@ class Table:
 
     @classmethod
     def plain(cls, leading: int) -> "Table":
-        """The table whose keys are the fingerprints themselves, as PSM uses it."""
+        """Return the table whose keys are the fingerprints themselves, for PSM."""
         return cls(tuple(range(BITS)), leading)
 
     @property
     def mask(self) -> np.uint64:
-        """The leading bits, as ones."""
+        """The word in which the leading bits are ones."""
         return np.uint64(leading_mask(self.leading))
 
     def keys_of(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The permuted fingerprints."""
+        """Return the keys of fingerprints, which are the permuted fingerprints."""
         return _moved(fingerprints, *self._forth)
 
     def fingerprints_of(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The inverse of `keys_of`."""
+        """Invert `keys_of`."""
         return _moved(keys, *self._back)
 
     @cached_property
@@ -61,7 +61,7 @@ class Table:
 
 
 def moves(order: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(masks, rotations to the left). Bits that travel the same distance travel together: one mask, one rotation."""
+    """Return a permutation as (masks, rotations to the left). Bits that move by the same distance share a mask."""
     masks: dict[int, int] = {}
     for target, source in enumerate(order):
         distance = (source - target) % BITS

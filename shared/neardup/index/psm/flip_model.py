@@ -1,9 +1,9 @@
 """Probability that a bit flips, by its simhash weight: the empirical model of Sood & Loguinov 2011 §4.3 and §5.1.
 
-Bit j of a page's fingerprint is the sign of its weight W_j. In a similar page the weight is W_j - Y, and the bit flips
-when Y outweighs it: p_j = P(Y > |W_j|). The distribution of Y is sampled from pairs of similar pages. Weights are
-divided by their root mean square over the 64 bits, so that long and short pages share one model, and cut into 256
-levels, a byte a bit on the wire.
+Bit j of a page's fingerprint is the sign of its weight W_j. In a similar page the weight is W_j - Y, so the bit flips
+with probability p_j = P(Y > |W_j|). The distribution of Y is sampled from pairs of similar pages. Weights are divided
+by their root mean square over the 64 bits, so that one model applies to long and short pages, and rounded down to one
+of 256 levels, which take one byte per bit in messages.
 """
 
 import json
@@ -25,17 +25,17 @@ MAGIC: Final = "neardup flip model"
 VERSION: Final = 1
 LEVELS: Final = 256
 REACH: Final = 4.0
-"""Weights of 4 root mean squares and more are the last level."""
+"""Upper end of the levels, in root mean squares. Larger weights have the last level."""
 COST_STEPS: Final = 256
-"""Costs are whole numbers of 1/256 nats: small enough that rounding does not reorder what matters."""
+"""Costs are integers in units of 1/256 nats. Rounding to so small a unit rarely changes the order of flips."""
 MOST_COST: Final = 8000
-"""Seven of them fit the 16 bits of a set's cost."""
+"""Maximum cost of a bit. The sum of seven such costs fits the 16 bits of a set's cost."""
 MOST_ATTEMPTS: Final = 4096
 
 
 @dataclass(frozen=True)
 class FlipModel:
-    """`costs[level]` is -log(p / (1 - p)) in steps. Costs never fall with the level."""
+    """A flip model. `costs[level]` is -log(p / (1 - p)) in units of 1/256, and does not fall as the level rises."""
 
     costs: tuple[int, ...]
 
@@ -48,7 +48,7 @@ class FlipModel:
         """Fit a model to similar pages: row i of `weights` and row i of `similar` are the weights of a pair."""
         change = np.sort(np.abs(scaled(weights) - scaled(similar)).ravel())
         middles = (np.arange(LEVELS) + 0.5) * (REACH / LEVELS)
-        # Y is symmetric, so P(Y > c) is half of P(|Y| > c). One imaginary change more keeps it above 0.
+        # Y is symmetric, so P(Y > c) is half of P(|Y| > c). Additive smoothing keeps it above 0.
         beyond = change.size - np.searchsorted(change, middles, "right")
         chance = 0.5 * (beyond + 1) / (change.size + 2)
         costs = [min(MOST_COST, round(-log(p / (1 - p)) * COST_STEPS)) for p in chance]
@@ -56,11 +56,11 @@ class FlipModel:
 
     @property
     def table(self) -> NDArray[np.uint16]:
-        """The costs as the kernels take them."""
+        """The costs in the form that the kernels accept."""
         return np.array(self.costs, np.uint16)
 
     def levels_of(self, weights: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
-        """A byte a bit, for rows of 64 weights."""
+        """Return the levels of rows of 64 weights, as one byte per bit."""
         levels: NDArray[np.uint8] = np.minimum(np.abs(scaled(weights)) * (LEVELS / REACH), LEVELS - 1).astype(np.uint8)
         return levels
 
@@ -75,10 +75,11 @@ class FlipModel:
         k: int,
         first: bool = False,
     ) -> int:
-        """k(t) of the paper: the fewest flips of `header` bits that find this share of the pairs (fingerprint, other).
+        """Return k(t) of the paper: the fewest flips of `header` bits that find the share `recall` of all pairs.
 
-        Pairs further apart than k do not count. With `first`, a fingerprint counts as found when one of its others is.
-        Raises ValueError when there is no pair, or when MOST_ATTEMPTS are not enough.
+        A pair is a fingerprint and the corresponding one of `others`. Pairs further apart than k are ignored. With
+        `first`, a fingerprint counts as found if one of its pairs is found. Raises ValueError if there is no pair, or
+        if MOST_ATTEMPTS flips are not enough.
         """
         near = np.bitwise_count(fingerprints ^ others) <= k
         if not near.any():
@@ -122,14 +123,14 @@ class FlipModel:
 
 
 def scaled(weights: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Rows of weights, each in its own root mean squares."""
+    """Return the rows of weights, each divided by its root mean square."""
     size = np.sqrt(np.mean(np.square(weights), axis=1, keepdims=True))
     scaled: NDArray[np.floating[Any]] = weights / np.maximum(size, 1e-12)
     return scaled
 
 
 def simulated_model(pairs: int = 4000) -> FlipModel:
-    """A model fitted to simulated pages, always the same: a start until one is fitted to a corpus."""
+    """Return a model fitted to simulated pages, for use until a model is fitted to a corpus. It is always the same."""
     rng = np.random.default_rng(2011)
     weights = simulated_weights.pages(rng, pairs)
     return FlipModel.fit(weights, simulated_weights.copies(rng, weights))

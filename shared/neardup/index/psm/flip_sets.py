@@ -1,9 +1,10 @@
-"""Which sets of header bits can be among the likeliest flips at all, whatever the bits' costs are.
+"""The sets of header bits that can be among the likeliest flips for some costs of the bits.
 
-Bits are ranked by cost. A set whose ranks are all at least those of another one, largest with largest, and that has no
-fewer of them, costs at least as much. So a set with `wanted` such others before it is never needed. What remains is
-short: 46 sets of at most 3 bits for the 20 likeliest. Sorting all of them by a network, many
-fingerprints at once, is far faster than the heap of `kernels.vosh`, whose every step depends on the last.
+Bits are ranked by cost. Compare the ranks of two sets, largest with largest: if a set has at least as many ranks as
+another set, and each rank is at least the other's, then it costs at least as much. A set that is at least as expensive
+as `wanted` other sets is never needed. Few sets remain: 46 sets of at most 3 bits for the 20 likeliest flips. Sorting
+them by a network, for many fingerprints at once, is much faster than the heap of `kernels.index.vosh`, in which each
+step depends on the previous step.
 """
 
 from functools import cache
@@ -18,9 +19,12 @@ _Set = tuple[int, ...]
 
 @cache
 def candidate_sets(bits: int, most: int, wanted: int) -> NDArray[np.uint8]:
-    """A column a set of 1 to `most` of `bits` ranks, filled up with `bits`. None when there are too many to look at."""
+    """Return one column per set of 1 to `most` of `bits` ranks, padded with `bits`.
+
+    There are no columns if there are more than MOST_CANDIDATES sets.
+    """
     accepted: list[_Set] = []
-    # A set comes after everything that it is never cheaper than: ranks rise one by one, and new ones begin at 0.
+    # Sets are generated after all sets that are never more expensive: a step raises one rank by 1, or adds the rank 0.
     layer: set[_Set] = {(0,)} if most else set()
     while layer:
         kept = [each for each in sorted(layer) if sum(_never_costs_more(other, each) for other in accepted) < wanted]
@@ -33,7 +37,7 @@ def candidate_sets(bits: int, most: int, wanted: int) -> NDArray[np.uint8]:
 
 
 def _next(ranks: _Set, bits: int, most: int) -> list[_Set]:
-    """The sets that are one step dearer, ranks in rising order."""
+    """Return the sets that are more expensive by one step, with their ranks in rising order."""
     found = [(0, *ranks)] if ranks[0] > 0 and len(ranks) < most else []
     for place, rank in enumerate(ranks):
         limit = ranks[place + 1] if place + 1 < len(ranks) else bits

@@ -1,7 +1,8 @@
-"""Probabilistic search (Sood & Loguinov 2011 §6.2): one table, the likeliest flips of the header looked up in turn.
+"""Probabilistic search (Sood & Loguinov 2011 §6.2): lookups of the likeliest flips of the header in one table.
 
-A flip of i header bits becomes an ordinary lookup: the flipped key, the header to match, k - i bits for the rest. So
-the same slices serve it, and a flip may be sent to another slice than its fingerprint.
+A flip of i header bits is an ordinary lookup of the flipped key, whose matches agree in the header and differ in at
+most k - i other bits. The search therefore uses the same slices as the exact search. A flip may belong to another slice
+than its fingerprint.
 """
 
 from dataclasses import dataclass
@@ -18,12 +19,15 @@ from neardup.index.slices.slice import Slice
 from neardup.kernels.index.flipping import FlipSearch, flip_lookups
 
 BATCH: Final = 2048
-"""Queries whose lookups are made at once: they fit the cache."""
+"""Number of queries whose lookups are computed at once. They fit the cache."""
 
 
 @dataclass(frozen=True)
 class Psm:
-    """`header` is the paper's t, `attempts` its k(t). Neither mode reports a pair further apart than k."""
+    """The probabilistic search. `header` is t of the paper, and `attempts` is its k(t).
+
+    Neither mode reports pairs further apart than k.
+    """
 
     model: FlipModel
     header: int
@@ -34,13 +38,13 @@ class Psm:
     def lookups(
         self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """(keys, limits), a row a fingerprint, likeliest first, beginning with the fingerprint itself."""
+        """Return (keys, limits) with a row per fingerprint: the fingerprint itself, then its flips, likeliest first."""
         return self._lookups(fingerprints, levels, np.arange(fingerprints.size), own=1)
 
     def _lookups(
         self, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8], numbers: NDArray[np.int64], *, own: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """The rows of the fingerprints with these numbers; `own` is 0 for the flips alone."""
+        """Return the rows of the fingerprints with these numbers. With `own` 0, rows have only the flips."""
         keys = np.empty((numbers.size, own + self.attempts), np.uint64)
         limits = np.empty_like(keys)
         candidates = candidate_sets(self.header, self.k, self.attempts)
@@ -66,8 +70,8 @@ class Psm:
     def find_first(self, kept: Slice, fingerprints: NDArray[np.uint64], levels: NDArray[np.uint8]) -> Matches:
         """Return at least one match of each fingerprint that has a match within reach (PSM_F).
 
-        Copies with the same header are most of what is found, so those are looked for before any flip is made. (Further
-        stops between the flips save few lookups, as most pages have no match, and cost more than they save.)
+        Most matches have the same header as the fingerprint, so these are looked up before any flip is computed. (To
+        stop between flips as well would save few lookups, as most pages have no match, and cost more than it saves.)
         """
         found = Found()
         for start in range(0, fingerprints.size, BATCH):
@@ -89,7 +93,7 @@ class Psm:
         numbers: NDArray[np.int64],
         found: Found,
     ) -> None:
-        """Add what the lookups of row i find to `found` under numbers[i]."""
+        """Add the matches of the lookups of row i to `found` under numbers[i]."""
         before = found.count
         kept.collect(Lookup(keys.ravel(), limits.ravel(), self.header, self.cap), found)
         found.query[before : found.count] = numbers[found.query[before : found.count] // keys.shape[1]]

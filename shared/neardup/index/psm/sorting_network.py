@@ -1,4 +1,4 @@
-"""Sorting networks: comparisons that sort whatever the numbers are, so that many lists are sorted at once."""
+"""Sorting networks: fixed sequences of comparisons, by which many lists are sorted at once."""
 
 from functools import cache
 
@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 @cache
 def sorting_network(size: int, first: int) -> NDArray[np.uint8]:
-    """Pairs of places: putting the smaller number at the first of each, pair by pair, orders the `first` smallest.
+    """Return a network that sorts the `first` smallest of `size` numbers to the front, as pairs of positions.
 
-    Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M), without the pairs that only later places depend on.
+    Each pair is a comparison that moves the smaller number to its first position. The network is Batcher's merge
+    exchange (Knuth, volume 3, algorithm 5.2.2M), without the pairs that affect only positions from `first` on.
     """
     pairs: list[tuple[int, int]] = []
     top = 1 << (size - 1).bit_length() - 1 if size > 1 else 0

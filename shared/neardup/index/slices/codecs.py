@@ -13,7 +13,10 @@ from neardup.index.slices.runs import Builder, PlainBuilder, PlainRun, SortedRun
 
 
 class Codec(StrEnum):
-    """Codecs by their names in settings and snapshots. Elias-Fano is smaller and faster than Huffman, the paper's."""
+    """Codecs by their names in settings and snapshots.
+
+    Elias-Fano runs are smaller and faster than runs in the Huffman code of Manku 2007.
+    """
 
     PLAIN = "plain"
     ELIAS_FANO = "elias-fano"
@@ -44,5 +47,5 @@ def codec_of(run: SortedRun) -> Codec:
 
 
 def run_from_parts(codec: Codec, parts: Mapping[str, NDArray[Any]], *, skip: int, epoch: int) -> SortedRun:
-    """Return the run that consists of these `parts()`."""
+    """Return the run whose `parts()` are given."""
     return _RUNS[codec](**parts, skip=skip, epoch=epoch)

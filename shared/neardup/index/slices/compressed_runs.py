@@ -65,7 +65,7 @@ class EliasFanoBuilder:
 
     def __init__(self, keys: NDArray[np.uint64], *, skip: int, epoch: int) -> None:
         self._keys, self._skip, self._epoch, self._at = keys, skip, epoch, 0
-        # One upper value per key, rounded so that the zeros cost at most one bit per key.
+        # There is about one upper value per key, rounded down so that the zeros take at most one bit per key.
         self._upper_bits = max(1, min(keys.size.bit_length() - 1, 64 - skip))
         width = 64 - skip - self._upper_bits
         values = 1 << self._upper_bits
@@ -174,7 +174,7 @@ class HuffmanBuilder:
     def _allocate(self) -> huffman.Code:
         lengths = huffman.code_lengths(self._positions)
         bits = int((self._positions * (lengths + np.arange(64))).sum())
-        # A block wastes at most its last key's bits, and keeps one key whole.
+        # A block stores one key whole, and wastes less than the bits of one key at its end.
         longest = int((lengths + np.arange(64))[self._positions > 0].max(initial=0))
         blocks = bits // (huffman.BLOCK_BITS - 64 - longest) + 1
         self._blocks = huffman.Blocks(

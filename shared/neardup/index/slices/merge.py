@@ -41,7 +41,7 @@ class Merge:
         return int(self._out.nbytes) + sum(reader.nbytes for reader in self._inputs) + built
 
     def advance(self, inserted: int) -> SortedRun | None:
-        """Do the share of the work that is due per `inserted` new keys. Return the run once it is complete."""
+        """Do the work that is due for `inserted` new keys. Return the run once it is complete."""
         budget = int(self._pace * inserted) + 1
         for reader in self._inputs:
             budget -= reader.step(budget)

@@ -18,6 +18,7 @@ from neardup.kernels.index.probing import extend_filter, probe_filtered, probe_s
 FILTER_SPACING: Final = 3
 """A filter has about 2^3 bits per key, an eighth of the run's size. Seven of eight probes without a match end in it."""
 LEAST_FILTERED: Final = 1 << 12
+"""Minimum number of keys of a run with a filter."""
 
 
 class SortedRun(Protocol):
@@ -126,7 +127,8 @@ class PlainBuilder:
         self._directory = KeyDirectory.empty(keys.size, skip, leading, pool)
         self._at = self._filled = 0
         bitmap_bits = max(0, keys.size - 1).bit_length() + spacing
-        # Leading bits beyond p_i would reject keys that match. With fewer than two bits per key too few are rejected.
+        # A filter on more than p_i leading bits would reject matches. One with fewer than two bits per key would reject
+        # too few keys.
         self.bitmap_bits = min(max(bitmap_bits, 6), leading - skip)
         if (keys.size < LEAST_FILTERED and spacing == FILTER_SPACING) or self.bitmap_bits < max(
             6, keys.size.bit_length() + 1

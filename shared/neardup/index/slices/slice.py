@@ -99,7 +99,7 @@ class Slice:
     ) -> Matches:
         """Probe and insert the keys one by one: key i also matches keys 0 to i-1 of the batch.
 
-        Keys with `asks` are probed but not inserted. `now` never goes back: an earlier time counts as the latest one.
+        Keys with `asks` are probed but not inserted. If `now` is before the latest time given, the latest time counts.
         """
         self._enter(now)
         limits = self._limits(keys, limits)
@@ -178,7 +178,7 @@ class Slice:
         return np.full(keys.size, limits, np.uint64) if isinstance(limits, int) else limits
 
     def _enter(self, now: float) -> None:
-        """Start a new epoch when its time has come, and drop the expired runs."""
+        """Start a new epoch if `now` is after the end of the current one, and drop the expired runs."""
         epoch = epoch_of(now, self.settings.ttl)
         if epoch > self.epoch:
             self._flush()
