@@ -44,15 +44,6 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """Exceptions by file and phrase, each with the reason."""
 
-NOT_CLEAN: set[str] = {
-    "neardup.index",
-    "neardup.kernels",
-    "neardup.matching",
-    "neardup.signatures",
-    "neardup.text",
-}
-"""Packages and pages whose prose is still to be rewritten. The list only shrinks: remove a package that is clean."""
-
 _FORBIDDEN = {re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE): better for phrase, better in PHRASES.items()}
 
 
@@ -79,16 +70,12 @@ def offences() -> dict[str, list[str]]:
 @pytest.mark.parametrize("package", sorted(offences()))
 def test_the_prose_of_a_package_avoids_the_forbidden_phrases(package: str) -> None:
     found = offences()[package]
-    if package in NOT_CLEAN:
-        assert found, f"{package} is clean now: remove it from NOT_CLEAN"
-    else:
-        assert not found, "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 def test_every_exception_is_needed() -> None:
     used = {(prose.path, phrase.lower()) for prose in all_prose() for phrase, _ in offences_in(prose)}
     assert not ALLOWED.keys() - used
-    assert not NOT_CLEAN - offences().keys()
 
 
 @pytest.mark.parametrize(
