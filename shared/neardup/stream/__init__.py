@@ -1,1 +1,1 @@
-"""The streaming services: one package for the stage of each service."""
+"""Stages of the streaming services, one package per service."""

@@ -20,7 +20,7 @@ _PREFIX: Final = b"K"
 
 
 class PendingCanaries:
-    """All pending canaries of an owner. Call `mark_changed` after changing one; saved with `flush`."""
+    """All pending canaries of an owner. Call `mark_changed` after changing one; `flush` writes the changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class PendingCanaries:
         self._changed.add(known.key)
 
     def remove(self, known: KnownDocument) -> None:
-        """Remove a canary that is settled."""
+        """Remove a settled canary."""
         del self._pending[known.key]
         self.mark_changed(known)
 

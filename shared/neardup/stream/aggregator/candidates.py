@@ -1,4 +1,4 @@
-"""Candidates of pending documents: the fingerprints that shards have found near each, so far.
+"""Candidates of pending documents: the fingerprints that shards have found near each document so far.
 
 In a flood of near-duplicate pages each pending document can have a thousand candidates. The number of candidates held
 in memory is therefore limited. Beyond the limit, the candidates of the longest-waiting documents spill to the store.
@@ -16,7 +16,7 @@ from neardup.matching.found_by import Candidates, FoundBy, pack_found_by, unpack
 from neardup.stream.aggregator.store import Store
 
 IN_MEMORY: Final = 1 << 19
-"""Maximum number of candidates in memory, of all documents together: about 65 MB."""
+"""Maximum number of candidates in memory for all documents together, about 65 MB."""
 
 _PREFIX: Final = b"N"
 _WORD: Final = struct.Struct(">Q")
@@ -25,7 +25,7 @@ _WORD: Final = struct.Struct(">Q")
 class CandidateStore:
     """Candidates by the fingerprint of the pending document. Changes are written to the store by `flush`.
 
-    `spill` may be called between any two calls. Candidates that `get` returned before it are no longer updated.
+    `spill` may be called between any two other calls. It stops updating the candidates that `get` returned earlier.
     """
 
     def __init__(self, store: Store) -> None:

@@ -1,12 +1,12 @@
 """An owner's directory: fingerprint → the documents that have it.
 
 Documents with equal tokens have equal sketches and equal candidates, so only the first of them, a *variant*, is stored
-whole. The others are *copies*, of which only a marker is kept. A fingerprint keeps its first few variants in the order
-of all pages.
+whole. The others are *copies*, each stored as a marker. A fingerprint keeps only its first few variants in the order of
+all pages.
 
     F fingerprint                    the variants, packed
     D fingerprint document           marker of a copy, a dropped variant, a forgotten document or a canary
-    C checksum of the content        the first copy with this content, if no variant has it
+    C checksum of the content        the first copy with this content, unless a variant has this content
     U hash of the url, fingerprint, document      finds the documents of a url; one entry per document
     T                                number of documents
 
@@ -34,11 +34,11 @@ from neardup.stream.aggregator.store import VERSION, Store, peek
 from neardup.types import Checksums, Document, DocumentId, Kind
 
 CACHED_BYTES: Final = 96 * 2**20
-"""Limit of the variants in memory. Unsaved changes stay in memory beyond it."""
+"""Memory limit for variants, in bytes. Unsaved changes stay in memory even above the limit."""
 ENTRY_BYTES: Final = 250
-"""Memory of a fingerprint's entry without its variants."""
+"""Memory of a fingerprint's entry in bytes, without its variants."""
 KNOWN_BYTES: Final = 1400
-"""Measured memory of a variant without its sketch and its url, approximately."""
+"""Approximate measured memory of a variant in bytes, without its sketch and its url."""
 
 _KINDS: Final = (None, Kind.UNIQUE, Kind.DUPLICATE)
 _COUNT_KEY: Final = b"T"
@@ -55,7 +55,7 @@ class KnownDocument:
 
     @property
     def key(self) -> DocumentKey:
-        """The document's name in the directory."""
+        """The document's key in the directory."""
         return DocumentKey(self.document.fingerprint, self.document.id)
 
 
@@ -70,7 +70,7 @@ class Directory:
         self._changed_lately: set[int] = set()
         """Fingerprints whose variants changed since the last `flush_settled`."""
         self.cached_bytes = 0
-        """Approximate memory of the entries."""
+        """Approximate memory of the entries, in bytes."""
         self._evict_above = CACHED_BYTES
         counted = store.get(_COUNT_KEY)
         self.documents = sum(1 for _ in store.scan(b"U")) if counted is None else int.from_bytes(counted, "big")
@@ -107,7 +107,7 @@ class Directory:
         self._index_url(known.document)
 
     def reduce_to_marker(self, known: KnownDocument) -> None:
-        """Replace a variant by its marker: it is now a copy, or beyond the limit of variants."""
+        """Replace a variant by a marker, because it is now a copy or exceeds the limit of variants."""
         fingerprint = known.document.fingerprint
         self.variants(fingerprint).remove(known)
         self.cached_bytes -= _bytes_of(known)
@@ -146,14 +146,17 @@ class Directory:
             yield unpack_key(key[len(prefix) :])
 
     def older_than(self, before: int) -> Iterator[tuple[DocumentKey, bytes]]:
-        """Yield (document, hash of its url) of every page with a timestamp before this. Scans the whole directory."""
+        """Yield (document, hash of its url) for every page with a timestamp below `before`, in milliseconds.
+
+        Scans the whole directory.
+        """
         for key, _ in self._store.scan(b"U"):
             document_key = unpack_key(key[9:])
             if document_key.document.timestamp < before:
                 yield document_key, key[1:9]
 
     def forget(self, fingerprint: int, document: DocumentId, url_hash: bytes) -> None:
-        """Drop a document except for its marker, because of which a repeated registration is ignored."""
+        """Drop a document but keep a marker, so that a repeated registration is ignored."""
         known = self.find(fingerprint, document)
         if known is not None:
             self.reduce_to_marker(known)
@@ -164,13 +167,13 @@ class Directory:
         self.add_marker(fingerprint, document)
 
     def forget_first_copies(self, is_gone: Callable[[DocumentId], bool]) -> None:
-        """Drop the first copies for which `is_gone` returns True. Scans all of them."""
+        """Drop the first copies for which `is_gone` returns True. Scans all first copies."""
         for key, packed in self._store.scan(b"C"):
             if is_gone(DocumentId(*msgpack.unpackb(packed)[0])):
                 self._store.delete(key)
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """Yield (fingerprint, entry) of everything that is flushed, as seeds for other directories."""
+        """Yield (fingerprint, entry) for every flushed entry, as seeds for other directories."""
         for prefix, start in ((b"F", 1), (b"D", 1), (b"U", 9)):
             for key, value in self._store.scan(prefix):
                 yield int.from_bytes(key[start : start + 8], "big"), Entry(key, value)
@@ -178,13 +181,16 @@ class Directory:
             document, url = msgpack.unpackb(packed)
             keys = [each for each in self.documents_of_url(url) if each.document == DocumentId(*document)]
             if not keys:
-                raise CorruptState(f"expected {url!r} in the directory, which lists it as the first of its content")
+                raise CorruptState(
+                    f"expected {url!r} in the directory, which lists it as the first copy of its content, got no such "
+                    "document; delete this owner's state and the log rebuilds it"
+                )
             yield keys[0].fingerprint, Entry(key, packed)
 
     def restore(self, entries: Iterable[Entry]) -> None:
         """Insert entries of another directory. They must have passed `check_seed`.
 
-        An entry that exists already is kept: the seed is a repetition, and the entry may have changed since.
+        An existing entry is kept: its seed was inserted before, and the entry may have changed since then.
         """
         for key, value in entries:
             if key[:1] == b"F":
@@ -197,7 +203,7 @@ class Directory:
                 self.documents += key[:1] == b"U"
 
     def flush(self) -> None:
-        """Write changes to the store and enforce the memory limit; durable when the store is saved."""
+        """Write changes to the store and enforce the memory limit. Changes are durable when the store is saved."""
         for fingerprint in self._changed:
             self._pack(fingerprint, self._entries[fingerprint])
         self._changed.clear()
@@ -207,9 +213,9 @@ class Directory:
         self.evict()
 
     def flush_settled(self) -> None:
-        """Write the changes since the last call to fingerprints without pending variants: few of them change again.
+        """Write the changes since the last call, except to fingerprints with pending variants, which will change again.
 
-        Call it after every batch. `flush` then has little left to do during a checkpoint, which delays every page.
+        Call it after every batch: `flush` then has little left to write during a checkpoint, when every page waits.
         """
         for fingerprint in self._changed_lately:
             entry = self._entries[fingerprint]
@@ -221,7 +227,7 @@ class Directory:
     def evict(self) -> None:
         """Enforce the memory limit: evict unchanged entries, oldest first.
 
-        Call it only between messages: a `KnownDocument` obtained before is afterwards detached from the directory.
+        Call it only between messages: a `KnownDocument` obtained before the call may be detached from the directory.
         """
         if self.cached_bytes <= self._evict_above:
             return
@@ -229,7 +235,7 @@ class Directory:
             if self.cached_bytes <= CACHED_BYTES:
                 break
             self._evict(fingerprint)
-        # A margin, so that the next messages do not scan all changed entries again.
+        # Without this margin, the next messages would scan all changed entries again.
         self._evict_above = max(self.cached_bytes, CACHED_BYTES) + CACHED_BYTES // 8
 
     def _pack(self, fingerprint: int, entry: list[KnownDocument]) -> None:
@@ -250,7 +256,10 @@ class Directory:
 def check_seed(seed: SeedEntries, mips: int) -> None:
     """Raise WrongVersion or Corrupt unless a directory of documents with `mips` MIPs values can use these entries."""
     if seed.layout != VERSION:
-        raise WrongVersion(f"expected directory entries of layout {VERSION}, got {seed.layout}")
+        raise WrongVersion(
+            f"expected directory entries of layout {VERSION}, got {seed.layout}; use one release for `neardup reshard` "
+            "and for the services"
+        )
     for entry in seed.entries:
         _check_entry(entry, mips)
 
@@ -270,9 +279,9 @@ def _check_entry(entry: Entry, mips: int) -> None:
             case b"U" if len(key) == 9 + KEY_BYTES and not value:
                 pass
             case _:
-                raise Corrupt(f"expected an entry of a directory, got the key {key[:40]!r}")
+                raise Corrupt(f"expected the key of a directory entry, got {key[:40]!r}")
     except (ValueError, TypeError, IndexError, msgpack.UnpackException) as error:
-        raise Corrupt(f"expected an entry of a directory, got {key[:1]!r} with another value: {error!r}") from error
+        raise Corrupt(f"expected the value of a {key[:1]!r} entry of a directory, got another: {error!r}") from error
 
 
 def _check_known(known: KnownDocument, mips: int) -> None:
@@ -283,15 +292,18 @@ def _check_known(known: KnownDocument, mips: int) -> None:
     optional_text_of(document.note)
     sums = (checksums.content, checksums.tokens, checksums.shingles)
     if not all(isinstance(each, bytes) for each in sums) or {type(document.size), type(known.revision)} != {int}:
-        raise Corrupt(f"expected three checksums, a size and a revision, got {sums}, {document.size!r}")
+        raise Corrupt(
+            f"expected three checksums as bytes, and size and revision as integers, got {sums} and size "
+            f"{document.size!r}"
+        )
     if not is_packed(document.sketch, mips):
-        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+        raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document, got another sketch")
 
 
 def documents_in(state: Path) -> int | None:
     """Return the number of documents in a saved directory; None if it has no count. Raises CorruptState.
 
-    A worker may have the directory open.
+    Works while a worker has the directory open.
     """
     counted = peek(state, _COUNT_KEY)
     return None if counted is None else int.from_bytes(counted, "big")

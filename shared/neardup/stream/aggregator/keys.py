@@ -1,4 +1,4 @@
-"""Names of documents at an owner, and their layout in the keys of the store."""
+"""Keys of documents in an owner's directory, and their binary layout in the store."""
 
 import struct
 from typing import Final, NamedTuple
@@ -11,14 +11,14 @@ KEY_BYTES: Final = _LAYOUT.size
 
 
 class DocumentKey(NamedTuple):
-    """A document's name in the directory: its fingerprint and its id."""
+    """A document's key in the directory: its fingerprint and its id."""
 
     fingerprint: int
     document: DocumentId
 
 
 def pack_key(fingerprint: int, document: DocumentId) -> bytes:
-    """Return the fingerprint and the three numbers of the id, big-endian."""
+    """Pack the fingerprint and the three numbers of the id, big-endian."""
     return _LAYOUT.pack(fingerprint, *document)
 
 

@@ -1,9 +1,10 @@
 """The rules of an owner, independent of messages and of the log.
 
-- A document is settled once: by an earlier copy, or when its first complete batch has its evidence.
-- A match counts whenever it is found, before the document is settled and afterwards.
-- A document only ever points at an earlier one.
-- A canary is compared like a page; no page is compared with it (`canaries.py`).
+- A document is settled once. An earlier document with the same tokens settles it at once; otherwise it is settled when
+  one of its batches is complete and all evidence has arrived.
+- A match counts whether it is found before or after the document is settled.
+- A document can only be a duplicate of an earlier document.
+- A canary is compared with pages, but no page is compared with a canary (`canaries.py`).
 """
 
 from array import array
@@ -51,9 +52,9 @@ class Outbox:
         self.forgotten = array("q")
         """Document ids, three numbers each. An array, because an order to expire can forget millions of documents."""
         self.questions: dict[int, list[Question]] = {}
-        """By the owner that receives them."""
+        """Questions by the owner that receives them."""
         self.evidence: dict[int, list[Evidence]] = {}
-        """By the owner that asked."""
+        """Evidence by the owner that sent the question."""
         self.candidates = 0
         """Number of candidates compared."""
 
@@ -89,7 +90,7 @@ class Owner:
         self._most_candidates = most_candidates
 
     def register(self, document: Document, batch: BatchId, expected: Sequence[int], outbox: Outbox) -> None:
-        """Register a document of a batch that shard partitions `expected` will answer. Repetitions are harmless."""
+        """Register a document of a batch that shard partitions `expected` will answer. Repeated calls are harmless."""
         if document.id.is_canary:
             self._register_canary(document, batch, expected, outbox)
             return
@@ -124,14 +125,14 @@ class Owner:
             self._request_evidence(known, self._nearest(known.document, candidates), outbox)
 
     def on_question(self, question: Question, asker: int, outbox: Outbox) -> None:
-        """Give evidence about a document of the owner `asker`."""
+        """Emit evidence about a document of the owner `asker`."""
         document = question.document
         best = self._best_match(document, question.candidates, None, outbox)
         evidence = Evidence(document.id, document.fingerprint, tuple(question.candidates), best)
         outbox.evidence.setdefault(asker, []).append(evidence)
 
     def on_evidence(self, evidence: Evidence, outbox: Outbox) -> None:
-        """Record evidence, and settle its document if no other evidence is missing. Repetitions are harmless."""
+        """Record evidence, and settle its document if no other evidence is missing. Repeated calls are harmless."""
         known = self._find(DocumentKey(evidence.fingerprint, evidence.document))
         if known is None:
             return
@@ -140,7 +141,7 @@ class Owner:
             self._settle(known, outbox)
 
     def forget(self, url: str, outbox: Outbox) -> None:
-        """Drop every document of a url. A pending one gets the verdict "skipped": every page gets a verdict."""
+        """Drop every document of a url. A pending document gets the verdict "skipped", so every page gets a verdict."""
         gone = set()
         for key in self.directory.documents_of_url(url):
             known = self.directory.find(*key)
@@ -152,7 +153,7 @@ class Owner:
         metrics.FORGOTTEN.inc(len(gone))
 
     def expire(self, before: int, outbox: Outbox) -> None:
-        """Drop every document whose page has a timestamp before this, in milliseconds."""
+        """Drop every document whose page has a timestamp below `before`, in milliseconds."""
         count = 0
         for key, hash_of_url in self.directory.older_than(before):
             self._forget(key, hash_of_url, outbox)
@@ -176,9 +177,9 @@ class Owner:
         self.pending.add(batch, expected, new.key)
 
     def _settle_copy(self, document: Document, twin: KnownDocument, outbox: Outbox) -> None:
-        """Settle a document that has the tokens of an earlier one, without waiting for answers."""
+        """Settle a document that has the same tokens as an earlier one, without waiting for answers."""
         found = self._match(document, twin)
-        assert found is not None, "equal tokens and no match"
+        assert found is not None, "documents with equal tokens match"
         if found.relation is not Relation.IDENTICAL:
             first = self.directory.first_copy_with(document.checksums.content)
             if first is not None and first[0] < document.id:
@@ -200,7 +201,7 @@ class Owner:
             self.directory.set_first_copy(twin.document)
 
     def _request_evidence(self, known: KnownDocument, candidates: Candidates, outbox: Outbox) -> None:
-        """Compare the candidates of this owner, and question the other owners about theirs."""
+        """Compare a document with the candidates of this owner, and send questions to the owners of the others."""
         outbox.candidates += len(candidates)
         by_owner: dict[int, Candidates] = {}
         for candidate, found_by in candidates.items():
@@ -216,7 +217,10 @@ class Owner:
             outbox.questions.setdefault(owner, []).append(Question(known.document, remote))
 
     def _nearest(self, document: Document, candidates: Candidates) -> Candidates:
-        """Return the candidates up to the limit: the nearest, then those that more tables found."""
+        """Return the nearest candidates, at most as many as the limit allows.
+
+        Equally near candidates are ranked by the number of tables that found them.
+        """
         if len(candidates) <= self._most_candidates:
             return candidates
         metrics.CAPPED_CANDIDATES.inc(len(candidates) - self._most_candidates)
@@ -261,10 +265,11 @@ class Owner:
         return best
 
     def _confirm(self, a: Document, b: Document, found_by: FoundBy) -> FoundBy | None:
-        """Return the tables and bands that let two documents meet; None if there are none.
+        """Return the tables and bands in which the two documents match; None if there are none.
 
-        A shard finds fingerprints. Another document with a fingerprint in the bucket may share no band with the
-        queried one; whether these two are compared must not depend on which of them was registered first.
+        A shard finds fingerprints, not documents. A document whose fingerprint is in the bucket may itself share no
+        band with the queried document. The sketches of the two documents decide, so the result does not depend on
+        which of them was registered first.
         """
         are_close = (a.fingerprint ^ b.fingerprint).bit_count() <= self._k
         if self._bands is None:
@@ -275,7 +280,7 @@ class Owner:
         shared = bands_in_common(a.sketch, b.sketch, self._bands)
         if not are_close and not shared:
             return None
-        # The shard reports that they share some bucket; their sketches show which.
+        # The shard reports only that the two share a bucket; their sketches show which one.
         return with_bands(found_by, shared, self._buckets) if in_bucket else found_by
 
     def _match(self, document: Document, earlier: KnownDocument, found_by: FoundBy = NO_TABLE) -> Match | None:
@@ -310,7 +315,7 @@ class Owner:
         self._drop_surplus(known.document.fingerprint)
 
     def _drop_surplus(self, fingerprint: int) -> None:
-        """Drop variants beyond the limit, latest first; stop at one that is pending."""
+        """Drop variants beyond the limit, latest first, until the latest is pending."""
         variants = self.directory.variants(fingerprint)
         while len(variants) > self._most_variants:
             latest = max(variants, key=lambda known: known.document.id)

@@ -1,11 +1,11 @@
-"""Pending documents of an owner: those that wait for answers of shards or for evidence of other owners.
+"""Pending documents of an owner, which wait for answers of shards or for evidence of other owners.
 
-A document can wait in several batches: a restarted featurizer cuts batches at other offsets, and a paused featurizer
-may continue to send. The first complete batch settles the document and removes it from all others. Pending documents
-are part of the owner's checkpointed state.
+A document can wait in several batches, because a restarted featurizer cuts batches at other offsets while a paused
+one may still send its own. The first complete batch settles the document and removes it from all others. Pending
+documents are part of the owner's checkpointed state.
 
     J batch                          shard partitions that have not answered, pending documents
-    Q fingerprint document           candidates whose owners have not given evidence
+    Q fingerprint document           candidates whose owners have not sent evidence
 
 `candidates.py` stores the candidates found so far.
 """
@@ -35,7 +35,7 @@ class _PendingBatch:
 
 
 class PendingDocuments:
-    """All pending documents of an owner. A function of the messages received; saved with `flush`."""
+    """All pending documents of an owner. They depend only on the messages received; `flush` writes the changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class PendingDocuments:
         self._awaiting_evidence: dict[DocumentKey, set[int]] = {}
         self._changed: set[BatchId | DocumentKey] = set()
         self._stored: set[BatchId | DocumentKey] = set()
-        """Entries in the store. Most entries come and go between two saves and need no deletion there."""
+        """Entries in the store. Most entries are removed before they are saved, and need no deletion in the store."""
         self._load()
 
     def __len__(self) -> int:
@@ -59,8 +59,8 @@ class PendingDocuments:
         return len(self._batches)
 
     def oldest_timestamp(self) -> int | None:
-        """Return the timestamp of the page that has been pending longest; None without pages. Ignores canaries."""
-        # Dictionaries keep the order of insertion: the first page of each has been pending longest.
+        """Return the timestamp of the page that has been pending longest, or None. Canaries are ignored."""
+        # A dictionary keeps the order of insertion, so its first page has been pending longest.
         oldest = [
             next((each.document.timestamp for each in pending if not each.document.is_canary), None)
             for pending in (self._batches_of, self._awaiting_evidence)
@@ -68,7 +68,7 @@ class PendingDocuments:
         return min((timestamp for timestamp in oldest if timestamp is not None), default=None)
 
     def add(self, batch: BatchId, expected: Sequence[int], key: DocumentKey) -> None:
-        """Make a document wait for these shard partitions to answer a batch, unless it waits for evidence already."""
+        """Make a document wait until these shard partitions answer a batch, unless it already waits for evidence."""
         if key in self._awaiting_evidence:
             return
         pending = self._batches.get(batch)
@@ -94,7 +94,7 @@ class PendingDocuments:
             pending.missing.discard(answers.partition)
             self._changed.add(batch)
             if not pending.missing:
-                # Sorted by document, because the order of a set is not deterministic.
+                # Sorted by document id, because the order of a set is not deterministic.
                 ready = sorted(pending.documents, key=lambda each: each.document)
                 complete += [(each, self._candidates.get(each.fingerprint)) for each in ready]
                 for each in ready:
@@ -108,7 +108,7 @@ class PendingDocuments:
         self._changed.add(key)
 
     def on_evidence(self, key: DocumentKey, candidates: Iterable[int]) -> bool:
-        """Record that evidence about these candidates arrived; return whether it was the last that was missing."""
+        """Record evidence about these candidates; return whether the evidence about the document is now complete."""
         missing = self._awaiting_evidence.get(key)
         if missing is None:
             return False
@@ -120,7 +120,7 @@ class PendingDocuments:
         return True
 
     def remove(self, key: DocumentKey) -> None:
-        """Remove a document from all batches, and from those that wait for evidence."""
+        """Remove a document from all batches, and from the documents that wait for evidence."""
         for batch in self._batches_of.pop(key, ()):
             pending = self._batches[batch]
             pending.documents.discard(key)

@@ -1,11 +1,11 @@
-"""The aggregator: owns fingerprints, and emits the verdict on each of their documents.
+"""The stage of the aggregator: one owner of fingerprints, which emits the verdicts on their documents.
 
-A document is registered, waits for the answers of shards, then for the evidence of the owners of its candidates, and is
-settled: unique, or a duplicate of an earlier document. A page that arrives late can still be earlier in the order of
-all pages. Evidence about such a page turns a settled unique page into a duplicate and revises its verdict. The opposite
-never happens, so a page has at most two verdicts.
+A document is registered, waits for the answers of shards and then for evidence from the owners of its candidates, and
+is settled as unique or as a duplicate of an earlier document. A page that arrives late can still be earlier in the
+order of all pages. If a settled unique page turns out to be a duplicate of such a page, its verdict is revised. A
+duplicate never becomes unique, so a page has at most two verdicts.
 
-The state is a function of the inbox up to an offset. `owner.py` contains the rules, this module the messages.
+The state is a function of the inbox up to an offset. `owner.py` contains the rules; this module handles the messages.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -135,11 +135,11 @@ class Aggregator(Stage):
 
     @property
     def is_full(self) -> bool:
-        """True when enough is unsaved for a checkpoint. Writes of RocksDB block the process, so they are kept small."""
+        """True when a checkpoint is due. Writes to RocksDB block the process, so unsaved changes must stay small."""
         return self._store.unsaved_bytes >= self._settings.checkpoint_bytes
 
     def checkpoint(self) -> int:
-        """Save the directory, pending documents, canaries and the offset in one write."""
+        """Save the directory, pending documents, canaries and offset in one write. Return the offset."""
         return self.freeze()()
 
     def freeze(self) -> Callable[[], int]:
@@ -224,6 +224,6 @@ class Aggregator(Stage):
         metrics.OLDEST_PENDING.labels(partition).set(0 if oldest is None else max(0.0, self._clock() - oldest / 1000))
 
     def _measure_cache(self) -> None:
-        """Separate from `_measure_state`, because RocksDB takes longer to answer than a small batch takes."""
+        """Set the gauge of cached bytes. Querying RocksDB takes longer than a small batch, so batches skip this."""
         cached = self._owner.directory.cached_bytes + self._store.cached_bytes
         metrics.OWNER_CACHE_BYTES.labels(str(self._partition)).set(cached)

@@ -1,8 +1,8 @@
-"""An owner's store: keys and values in RocksDB, with the offset of the log that they correspond to.
+"""An owner's store: keys and values in RocksDB, with the log offset up to which they are complete.
 
 Changes stay in memory until they are saved together with the offset, in one atomic, synced batch. After any crash, data
-and offset are consistent. Changes can be frozen first, and be written by another thread while new changes are made. The
-first entry names the layout version and the partition; a store of another version or partition is refused.
+and offset are consistent. Changes can be frozen and written by another thread while new changes are made. The first
+entry names the layout version and the partition; a store of another version or partition is refused.
 """
 
 import errno
@@ -20,14 +20,14 @@ VERSION: Final = 2
 
 WRITE_BUFFER_BYTES: Final = 16 * 2**20
 WRITE_BUFFERS: Final = 2
-"""One is filled while the other is flushed."""
+"""Number of write buffers: one is filled while the other is flushed."""
 READ_CACHE_BYTES: Final = 16 * 2**20
 _COMPACTION_BYTES_PER_SECOND: Final = 64 * 2**20
-"""Rate limit of RocksDB's flushes and compactions: ten times what an owner of 4,000 pages per second saves, and low
-enough that a compaction of some hundred megabytes uses a fifth of a core for a while instead of a whole core."""
+"""Rate limit of RocksDB's flushes and compactions: ten times what an owner writes at 4,000 pages per second. It is low
+enough that a compaction of a few hundred megabytes takes a fifth of a core for a while instead of a whole core."""
 _RATE_LIMIT_PERIOD_US: Final = 100_000
 _FAIRNESS: Final = 10
-"""A compaction goes before a flush once in this number of requests, so that flushes hardly wait for compactions."""
+"""One in this number of requests lets a compaction go before a flush, so flushes rarely wait for compactions."""
 
 _IDENTITY: Final = b"\x00identity"
 _OFFSET: Final = b"\x00offset"
@@ -37,8 +37,8 @@ _MEMORY: Final = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage", "r
 class Store:
     """A map of bytes to bytes. Keys must not start with a zero byte.
 
-    Not thread-safe, except for the function that `freeze` returns. Every method may block and may raise StateError; an
-    altered block is always an error, never a missing key.
+    Not thread-safe, except for the function that `freeze` returns. Every method may block and may raise StateError. A
+    corrupt block always raises an error and never looks like a missing key.
     """
 
     def __init__(self, path: Path, partition: str) -> None:
@@ -54,7 +54,9 @@ class Store:
                     f"{path}: already in use: give each worker its own NEARDUP_STATE, or wait until the other process "
                     f"ends ({error})"
                 ) from error
-            raise CorruptState(f"{path}: RocksDB cannot open it: {error}; delete it and the log rebuilds it") from error
+            raise CorruptState(
+                f"{path}: expected a RocksDB store, RocksDB cannot open it: {error}; delete it and the log rebuilds it"
+            ) from error
         self._changes: dict[bytes, bytes | None] = {}
         self._frozen: dict[bytes, bytes | None] = {}
         """Changes that are being written: older than `_changes`, newer than the values on disk."""
@@ -73,7 +75,9 @@ class Store:
             raise self._unavailable(error) from error
         if got not in (None, expected):
             self._db.close()
-            raise WrongState(f"{path}: expected {expected.decode()!r}, got {got!r}; point NEARDUP_STATE elsewhere")
+            raise WrongState(
+                f"{path}: expected {expected.decode()!r}, got {got!r}; set NEARDUP_STATE to another directory"
+            )
 
     @property
     def offset(self) -> int:
@@ -83,7 +87,7 @@ class Store:
 
     @property
     def cached_bytes(self) -> int:
-        """Memory of RocksDB: memtables, cached blocks, filters and indexes."""
+        """Memory of RocksDB in bytes: memtables, cached blocks, filters and indexes."""
         return sum(int(self._db.property_int_value(name) or 0) for name in _MEMORY)
 
     def get(self, key: bytes) -> bytes | None:
@@ -104,7 +108,10 @@ class Store:
         self.unsaved_bytes += len(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys that start with `prefix` and their newest values, in any order. Misses changes made meanwhile."""
+        """Yield keys that start with `prefix` and their newest values, in any order.
+
+        Changes made during the iteration are missed.
+        """
         both = (self._frozen, self._changes)
         changed = {key: value for some in both for key, value in some.items() if key.startswith(prefix)}
         for key, value in self._saved_from(prefix):
@@ -121,7 +128,7 @@ class Store:
         self.freeze(offset)()
 
     def freeze(self, offset: int) -> Callable[[], None]:
-        """Take the changes so far; the returned function makes them and the offset durable together.
+        """Collect the changes so far; the returned function makes them and the offset durable together.
 
         Call the returned function at most once, before the next `freeze`. Another thread may call it.
         """
@@ -140,7 +147,7 @@ class Store:
         batch.put(_OFFSET, struct.pack("<q", offset))
         try:
             self._db.write(batch, WriteOptions())
-            # A call of its own, because it waits for the disk and releases the GIL. The write holds the GIL.
+            # Sync in a separate call: it releases the GIL while it waits for the disk, whereas `write` holds the GIL.
             self._db.flush_wal(True)
         except Exception as error:
             raise self._unavailable(error) from error
@@ -159,7 +166,7 @@ class Store:
             raise self._altered(error) from error
 
     def _saved_from(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield saved entries from a key on. (The iterator of `items` ends silently at an altered block.)"""
+        """Yield saved entries, starting at a key. RocksDB's `items` would end silently at a corrupt block."""
         found = self._db.iter()
         found.seek(first)
         while found.valid():
@@ -172,12 +179,15 @@ class Store:
             raise self._altered(error) from error
 
     def _altered(self, error: Exception) -> CorruptState:
-        return CorruptState(f"{self._path}: RocksDB cannot read it: {error}; delete it and the log rebuilds it")
+        return CorruptState(
+            f"{self._path}: expected a readable store, RocksDB cannot read it: {error}; delete it and the log rebuilds "
+            "it"
+        )
 
     def _unavailable(self, error: Exception) -> StateUnavailable:
         return StateUnavailable(
-            f"{self._path}: expected to write the state, got: {error}; free some space or make it writable, and start "
-            "again: the worker resumes from the last checkpoint"
+            f"{self._path}: expected to write the state, got: {error}; free disk space or make the directory writable, "
+            "and start again: the worker resumes from the last checkpoint"
         )
 
 
@@ -186,7 +196,7 @@ def peek(path: Path, key: bytes) -> bytes | None:
     try:
         db = Rdict(str(path / "store"), _options(), access_type=AccessType.read_only())
     except Exception as error:
-        raise CorruptState(f"{path}: RocksDB cannot read it: {error}") from error
+        raise CorruptState(f"{path}: expected a readable store, RocksDB cannot read it: {error}") from error
     try:
         value: bytes | None = db.get(key)
         return value

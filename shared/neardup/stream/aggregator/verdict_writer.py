@@ -1,4 +1,4 @@
-"""Writer of verdicts: those on pages go to the verdicts topic, those on canaries to the canaries topic.
+"""Writer of verdict records: pages to the verdicts topic, canaries to the canaries topic.
 
 Verdicts are built as dictionaries of fields, because there is one per page (see `messages.verdicts`).
 """
@@ -20,7 +20,7 @@ from neardup.types import DocumentId, Kind, SkippedPage
 SAME_FINGERPRINT: Final = "fingerprint"
 """Value of `found_by` for a page that no table found: its owner has another page with the same fingerprint."""
 _CACHED_NAMES: Final = 1 << 12
-"""Number of sets of tables whose names are cached; every subset of the tables can occur."""
+"""Number of sets of tables whose names are cached. The cache needs a limit, because any subset of tables can occur."""
 _NO_MATCH: Final[MatchFields] = {
     "duplicate_of": None,
     "relation": None,

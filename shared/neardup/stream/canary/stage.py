@@ -1,4 +1,4 @@
-"""The canary service: plants near-copies of recent pages among the pages, to measure recall.
+"""The stage of the canary service: plants near-copies of recent pages on the pages topic, to measure recall.
 
 A canary is produced to the partition of its original page. By the time a featurizer reads the canary, it has already
 processed the original, so a canary that is not found is a real miss. Owners keep canaries apart from pages (see
@@ -20,17 +20,17 @@ from neardup.monitoring.near_copy import NearCopies
 from neardup.runtime.stage import Stage, Waves
 
 _SLOTS: Final = 16
-"""Chosen pages that wait in memory. At a share of 1/1000, a page waits for 16,000 other pages on average."""
+"""Number of chosen pages in memory. At a share of 1/1000, the copy of a page comes 16,000 pages later on average."""
 _ORIGIN: Final = struct.Struct(">qqq")
 _WORD: Final = 2.0**64
 
 
 class CanaryStage(Stage):
-    """One partition of the pages topic.
+    """The stage for one partition of the pages topic.
 
-    A page is chosen by a hash of `seed`, partition and offset, independent of how the log is cut into batches. A chosen
-    page moves into one of a few slots, and a copy of the slot's previous page is planted. The time between a page and
-    its copy therefore varies.
+    A page is chosen by a hash of `seed`, partition and offset, so the choice does not depend on how the log is cut into
+    batches. A chosen page moves into one of a few slots, and a copy of the slot's previous page is planted. The time
+    between a page and its copy therefore varies.
     """
 
     name = "canary"

@@ -33,9 +33,9 @@ from neardup.stream.featurizer.shared_records import PackedRecords, SharedSlots
 from neardup.types import Page, SkippedPage
 
 CHUNK_RECORDS: Final = 64
-"""Records that a process of the pool takes at once."""
+"""Number of records in one task of a pool process."""
 _INLINE_RECORDS: Final = CHUNK_RECORDS
-"""At most this many records are featurized in the calling process."""
+"""Maximum number of records that are featurized in the calling process instead of the pool."""
 _POOLED_BATCH_RECORDS: Final = 8 * CHUNK_RECORDS
 """Maximum size of a batch from the pool: while the caller sends one batch, the pool works on the next."""
 _CHUNKS_IN_FLIGHT: Final = 4
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeaturizedChunk:
-    """The result for a number of consecutive records: documents, skipped pages and rejected records."""
+    """The result for consecutive records: documents, skipped pages and rejected records."""
 
     documents: DocumentColumns
     bands: NDArray[np.uint64]
@@ -55,11 +55,11 @@ class FeaturizedChunk:
     """One row of flip levels per document; None without a flip model."""
     skipped: list[SkippedPage]
     rejected: list[tuple[int, RecordError]]
-    """Records that are no pages: their index in the batch, and the reason."""
+    """Records that are not valid pages: their index in the batch, and the reason."""
 
 
 class FeaturizedBatch(NamedTuple):
-    """Records and the chunks made of them, in order. The index of a rejected record counts within these records."""
+    """Records and the chunks made of them, in order. Each rejected record is identified by its index in `records`."""
 
     records: Sequence[Record]
     chunks: list[FeaturizedChunk]
@@ -178,7 +178,7 @@ class PagePool:
                 self._slots = SharedSlots.create()
                 self._executor = ProcessPoolExecutor(
                     self._processes,
-                    # Not fork: this process has threads.
+                    # Forking is unsafe, because this process has threads.
                     mp_context=multiprocessing.get_context("spawn"),
                     initializer=_start_worker,
                     initargs=(self._signatures.choices, self._model, self._slots, os.getpid()),
@@ -188,16 +188,16 @@ class PagePool:
             if not self._ready.done():
                 return None
             if (error := self._ready.exception()) is not None:
-                logger.warning("the featurizer's processes did not start, its main process takes over: %r", error)
+                logger.warning("the process pool did not start, so pages are featurized in the main process: %r", error)
                 self._processes = 1
                 return None
             return self._executor
 
 
 _worker_pool: PagePool
-"""In a process of the pool: its own featurizer."""
+"""The featurizer of this process, set only in processes of the pool."""
 _worker_slots: SharedSlots | None
-"""In a process of the pool: the slots that hold the values of records."""
+"""The slots that hold the values of records, set only in processes of the pool."""
 
 
 def _start_worker(options: SignatureOptions, model: FlipModel | None, slots: SharedSlots | None, parent: int) -> None:
@@ -205,7 +205,7 @@ def _start_worker(options: SignatureOptions, model: FlipModel | None, slots: Sha
     belong_to(parent)
     _worker_slots = slots
     _worker_pool = PagePool(Signatures(options, everything=False), model)
-    # Loads the kernels: only then does the process report that it has started.
+    # Load the kernels now: the process counts as started only when it can featurize without delay.
     _worker_pool.featurize_chunk([PlainRecord("", 0, 0, 0, None, write_page(page), ()) for page in _warm_up_pages()])
     tune_process()
 
@@ -218,7 +218,7 @@ def _warm_up_pages() -> Iterator[Page]:
 
 
 def _ping() -> None:
-    """Do nothing: the call returns when a process has started."""
+    """Do nothing. The task completes as soon as a process has started."""
 
 
 def _featurize_in_worker(packed: PackedRecords, start: int) -> FeaturizedChunk:

@@ -1,6 +1,6 @@
 """Records packed for another process, with their values in shared memory.
 
-Through a pipe instead of shared memory, featurizing a page takes a third longer.
+If the values went through a pipe instead, featurizing a page would take a third longer.
 """
 
 import mmap
@@ -16,7 +16,7 @@ from neardup.log import PlainRecord, Record
 SLOT_BYTES: Final = 1 << 21
 """Capacity of a slot: 64 pages of 32 KB. Larger batches of values are pickled and go through the pipe."""
 _SLOTS: Final = 64
-"""Slots that were never written take no memory."""
+"""Number of slots. A slot that was never written takes no memory."""
 
 
 class SharedSlots:
@@ -81,9 +81,9 @@ def _unpickle(file: Any) -> SharedSlots:
 
 
 class PackedRecords(NamedTuple):
-    """Records for another process, with their values apart: in a slot of shared memory, else as one `bytes` object.
+    """Records for another process, with all their values in a slot of shared memory or in one `bytes` object.
 
-    Pickling each value by itself is expensive.
+    Pickling each value separately is expensive.
     """
 
     records: list[PlainRecord]
@@ -109,7 +109,7 @@ class PackedRecords(NamedTuple):
         )
 
     def unpack(self, slots: SharedSlots | None) -> Iterator[PlainRecord]:
-        """Yield the records with their values. Each value is copied just before its use, so it is in the CPU cache."""
+        """Yield the records with their values. Each is copied just before its use, so that it is in the CPU cache."""
         start = 0
         for record, end in zip(self.records, self.ends, strict=True):
             if end is None:

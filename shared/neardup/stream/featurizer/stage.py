@@ -1,7 +1,7 @@
 """The stage of the featurizer: reads pages, registers documents with their owners and probes the shards.
 
-Registrations are the first wave and probes the second, so that in every owner's inbox a document's registration comes
-before any message that mentions the document. The stage keeps no state.
+Registrations are the first wave and probes the second. In every owner's inbox, the registration of a document therefore
+comes before any other message about the document. The stage keeps no state.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from neardup.stream.featurizer.page_pool import FeaturizedBatch
 from neardup.types import AFTER_ALL, BatchId, SkippedPage
 
 _PROBE_BYTES: Final = 640 * 1024
-"""Maximum size of a batch's probes for one partition, however many records were polled: far below a broker's limit."""
+"""Maximum size in bytes of a batch's probes for one partition, far below a broker's limit. Polls may be larger."""
 
 
 class BatchFeaturizer(Protocol):
@@ -103,7 +103,7 @@ class Featurizer(Stage):
                 own_levels = None if levels is None else levels[chosen]
                 probes[partition] = Probes(batch, fingerprints[chosen], None, own_levels, is_canary[chosen])
         if self._plan.bands:
-            # Page by page, each with all its bands.
+            # One row per band, page by page.
             keys, rows = bands.ravel(), np.repeat(np.arange(fingerprints.size), bands.shape[1])
             for partition, chosen in _grouped(self._routing.partitions_of_buckets(keys)):
                 of_page = rows[chosen]
@@ -115,7 +115,7 @@ class Featurizer(Stage):
         rows = rows_by_owner(fingerprints, self._owners)
         expected: dict[int, list[int]] = {owner: [] for owner, _ in rows}
         for partition, probe in sorted(probes.items()):
-            # A table that is not cut into slices is probed for every document.
+            # A partition that is probed for every document answers every owner, so the owners need not be computed.
             is_whole = probe.keys is None and probe.fingerprints.size == fingerprints.size
             for owner in expected if is_whole else owners_among(probe.fingerprints, self._owners):
                 expected[owner].append(partition)
@@ -144,9 +144,10 @@ class Featurizer(Stage):
 
 
 def _probe_bytes_per_page(plan: Plan) -> int:
-    """Return the maximum size of a page's probes for one partition.
+    """Return the maximum size in bytes of a page's probes for one partition.
 
-    A probe is a fingerprint with its levels; with bands, a fingerprint and a key per band.
+    The probe of a permuted table is a fingerprint with its levels. A bucket table has a probe per band, each a
+    fingerprint and a key.
     """
     return max(8 + 64, 16 * plan.bands)
 

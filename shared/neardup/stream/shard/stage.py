@@ -1,4 +1,4 @@
-"""The shard: a slice of a table. Matches and inserts probes in the order of the log, as one atomic step per probe."""
+"""The stage of the shard: one slice of a table, which matches and inserts each probe in one step, in log order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -27,10 +27,12 @@ from neardup.types import BatchId
 _PAIRS: Final = 32_000
 """Maximum number of pairs in a message of answers: 512 KB."""
 _BATCHES: Final = 16_000
-"""Maximum number of batches in a message of answers: each has four items, and a poll can return many probes."""
+"""Maximum number of batches in a message of answers. A poll can return many probes, and each batch takes four of the
+items that `wire.MAX_ITEMS` limits.
+"""
 _NO_PAIRS: Final[list[Pairs]] = [(np.empty(0, np.uint64), np.empty(0, np.uint64))]
 _SNAPSHOT_EVERY: Final = 8
-"""A snapshot is written when an eighth of the slice is new, so that each key is written at most eight times."""
+"""A snapshot is written once an eighth of the slice is new, so that each key is written at most eight times."""
 _SMALL: Final = 1 << 20
 """Up to this number of keys, every checkpoint writes a snapshot."""
 
@@ -159,7 +161,7 @@ class Shard(Stage):
         for owner, done in sorted(batches.items()):
             query, found = (concatenated(column) for column in zip(*pairs.get(owner, _NO_PAIRS), strict=True))
             *earlier, last = split_pairs(query.size, _PAIRS)
-            # Batches are listed from the last piece on: a completed batch must not have matches in later messages.
+            # Only the last piece lists completed batches: no message after it may contain matches of such a batch.
             completed = tuple(dict.fromkeys(done))
             messages = [Answers(self._partition, (), query[piece], found[piece]) for piece in earlier]
             messages.append(Answers(self._partition, completed[:_BATCHES], query[last], found[last]))

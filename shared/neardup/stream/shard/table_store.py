@@ -25,8 +25,8 @@ from neardup.settings import Settings
 
 _HOUR: Final = 3_600_000
 _SEED_KEYS: Final = 32_000
-"""Fingerprints per seed: at most 512 KB, with the keys of a bucket table."""
-# Looked up once, because finding a metric by its labels takes longer than counting.
+"""Fingerprints per seed, which make at most 512 KB together with the keys of a bucket table."""
+# Looked up once, because finding a counter by its labels takes longer than incrementing it.
 _EVENTS: Final = {event: metrics.SLICE_EVENTS.labels(event) for event in TableCounts.__slots__}
 _GAUGES: Final = (metrics.SLICE_BYTES, metrics.SLICE_RUNS)
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
@@ -34,7 +34,7 @@ Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 class TableStore(ABC):
-    """Stores fingerprints and finds those near a query. Time is that of the records, in milliseconds."""
+    """Stores fingerprints and finds those near a query. All times are timestamps of records, in milliseconds."""
 
     table_name: ClassVar[str]
     """First part of the table's name in the `found_by` of verdicts."""
@@ -59,7 +59,8 @@ class TableStore(ABC):
     def probe_and_insert(self, probes: Sequence[Probes], epoch: int) -> Pairs:
         """Match each fingerprint against earlier ones, then insert it unless its probe is query-only.
 
-        The probabilistic search also finds some later fingerprints of the same call, and returns the pair both ways.
+        The probabilistic search also finds some later fingerprints of the same call, and returns such a pair twice, in
+        both directions.
         """
 
     @abstractmethod
@@ -88,7 +89,7 @@ class TableStore(ABC):
         metrics.withdraw((str(self._partition), self.table_name), metrics.SLICE_KEYS)
 
     def epoch_of(self, timestamp: int) -> int:
-        """Return the epoch of a timestamp. Probes expire by epoch, so that expiry does not depend on polling."""
+        """Return the epoch of a timestamp. Keys expire by epoch, so expiry does not depend on polling."""
         return epoch_of(timestamp, self._ttl)
 
     def _time_of(self, epoch: int) -> float:
@@ -182,7 +183,7 @@ class BucketStore(TableStore):
         fingerprints = concatenated([each.fingerprints for each in probes])
         keys = concatenated([each.keys for each in probes if each.keys is not None])
         matches = self._table.probe_and_insert(keys, fingerprints, self._time_of(epoch), query_only_of(probes))
-        # Two pages that share several bands meet in several buckets.
+        # Two pages that share several bands are found in several buckets.
         return _distinct(fingerprints[matches.query], matches.fingerprint)
 
     def seeds(self) -> Iterator[SeedKeys]:
@@ -192,7 +193,7 @@ class BucketStore(TableStore):
                 yield SeedKeys(self._middle_of(epoch), fingerprints[piece], keys[piece])
 
     def insert_seed(self, seed: SeedKeys) -> None:
-        assert seed.keys is not None, "a seed of a bucket table has keys"
+        assert seed.keys is not None, "a seed for a bucket table must have keys"
         time = self._time_of(self.epoch_of(seed.timestamp))
         self._table.probe_and_insert(seed.keys, seed.fingerprints, time)
 
