@@ -148,17 +148,17 @@ def test_the_document_id_is_the_place_of_the_record() -> None:
 @pytest.mark.parametrize("value", [None, b""])
 @pytest.mark.parametrize("headers", [(), JSON, MSGPACK, HTML])
 def test_a_record_without_a_value_is_not_a_page(value: bytes | None, headers: Headers) -> None:
-    with pytest.raises(InvalidPage, match="no value"):
+    with pytest.raises(InvalidPage, match="got a record without a value"):
         read_page(record(value, URL.encode(), headers))
 
 
 def test_a_raw_page_without_a_key_is_not_a_page() -> None:
-    with pytest.raises(InvalidPage, match="neither JSON nor msgpack, and no url in the key"):
+    with pytest.raises(InvalidPage, match="expected JSON, msgpack, or a page with its url as the key"):
         read_page(record(b"<html>"))
 
 
 def test_a_key_that_is_not_utf8_is_not_a_url() -> None:
-    with pytest.raises(InvalidPage, match="key should be the page's url in UTF-8"):
+    with pytest.raises(InvalidPage, match="expected the page's url in UTF-8 as the record's key"):
         read_page(record(b"<html>", b"\xff\xfe"))
 
 
@@ -223,7 +223,7 @@ def test_a_url_that_is_too_long_is_not_a_url() -> None:
 
 @pytest.mark.parametrize("char", ["\x00", "\n", "\x1f", "\x7f", "\x85", "\x9f", "\ud800"])
 def test_a_url_with_control_characters_is_not_a_url(char: str) -> None:
-    with pytest.raises(InvalidPage, match="url: control characters"):
+    with pytest.raises(InvalidPage, match="url: expected no control characters"):
         read_json({"url": f"http://a{char}b", "text": "x"})
 
 

@@ -157,12 +157,12 @@ def test_an_invalid_batch_is_corrupt(batch: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, [1, 2], np.zeros(2), np.zeros(2, np.int32), np.zeros((2, 2), np.int64)])
 def test_expected_partitions_of_another_type_are_corrupt(value: Any) -> None:
-    with pytest.raises(Corrupt, match="expected some shard partitions as int64"):
+    with pytest.raises(Corrupt, match="expected one or more shard partitions as int64"):
         read(body(expected=value))
 
 
 def test_registrations_without_an_expected_shard_are_corrupt() -> None:
-    with pytest.raises(Corrupt, match="expected some shard partitions as int64"):
+    with pytest.raises(Corrupt, match="expected one or more shard partitions as int64"):
         read(body(expected=np.empty(0, np.int64)))
 
 

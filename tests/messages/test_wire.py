@@ -142,14 +142,14 @@ def test_an_array_of_another_shape_cannot_be_sent(shape: tuple[int, ...]) -> Non
 
 
 def test_an_object_cannot_be_sent() -> None:
-    with pytest.raises(TypeError, match="cannot send a object"):
+    with pytest.raises(TypeError, match="got a object"):
         encode(KIND, {"column": object()})
 
 
 def test_an_oversized_message_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MAX_BYTES", 100)
     assert len(encode(KIND, {"text": "x" * 60})) <= 100
-    with pytest.raises(TooLarge, match=r"'registrations' message may have 100 bytes, this one has \d+"):
+    with pytest.raises(TooLarge, match=r"'registrations' message: expected at most 100 bytes, got \d+"):
         encode(KIND, {"text": "x" * 100})
 
 
@@ -167,7 +167,7 @@ def test_the_byte_limit_is_the_same_on_both_sides(monkeypatch: pytest.MonkeyPatc
 def test_an_oversized_array_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MAX_ELEMENTS", 8)
     encode(KIND, {"column": np.zeros((2, 4))})
-    with pytest.raises(TooLarge, match="an array may have 8 elements, this one has 9"):
+    with pytest.raises(TooLarge, match="expected at most 8 elements in an array, got 9"):
         encode(KIND, {"column": np.zeros(9)})
 
 
@@ -225,14 +225,14 @@ def test_a_message_for_another_topic_is_a_wrong_kind() -> None:
 def test_an_oversized_message_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sample()
     monkeypatch.setattr(wire, "MAX_BYTES", 50)
-    with pytest.raises(TooLarge, match=f"a message may have 50 bytes, this one has {len(data)}"):
+    with pytest.raises(TooLarge, match=f"expected at most 50 bytes in a message, got {len(data)}"):
         decode(data, KIND)
 
 
 def test_an_oversized_array_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode(KIND, {"column": np.zeros(9, np.uint8)})
     monkeypatch.setattr(wire, "MAX_ELEMENTS", 8)
-    with pytest.raises(TooLarge, match="an array may have 8 elements, this one has 9"):
+    with pytest.raises(TooLarge, match="expected at most 8 elements in an array, got 9"):
         decode(data, KIND)
 
 
@@ -240,7 +240,7 @@ def test_the_items_of_all_lists_and_maps_are_counted_together() -> None:
     envelope_items = 3 + 2
     most: list[Any] = [[]] * (wire.MAX_ITEMS - envelope_items)
     assert decode(encode(KIND, {"column": most}), KIND)
-    with pytest.raises(TooLarge, match=f"may have {wire.MAX_ITEMS} items in all .* announces {wire.MAX_ITEMS + 1}"):
+    with pytest.raises(TooLarge, match=f"expected at most {wire.MAX_ITEMS} items in all .* got {wire.MAX_ITEMS + 1}"):
         decode(encode(KIND, {"column": [*most, []]}), KIND)
 
 
@@ -267,7 +267,7 @@ def assert_refused_immediately(data: bytes) -> None:
     decode(encode(KIND, {}), KIND)  # loads the kernel
     tracemalloc.start()
     try:
-        with pytest.raises(TooLarge, match=f"a message may have {wire.MAX_ITEMS} items"):
+        with pytest.raises(TooLarge, match=f"expected at most {wire.MAX_ITEMS} items"):
             decode(data, KIND)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
@@ -277,13 +277,13 @@ def assert_refused_immediately(data: bytes) -> None:
 @pytest.mark.parametrize(("dtype", "ndim", "columns", "size"), [(3, 1, 0, 12), (3, 2, 2, 24), (0, 2, 3, 4)])
 def test_an_array_that_is_not_whole_rows_is_corrupt(dtype: int, ndim: int, columns: int, size: int) -> None:
     row = np.dtype(DTYPES[dtype]).itemsize * max(columns, 1)
-    with pytest.raises(Corrupt, match=f"{size} bytes are not whole rows of {row}"):
+    with pytest.raises(Corrupt, match=f"array of {size} bytes: expected whole rows of {row} bytes"):
         decode(array_extension(dtype, ndim, columns, bytes(size)), KIND)
 
 
 @pytest.mark.parametrize(("dtype", "ndim", "columns"), [(10, 1, 0), (255, 1, 0), (0, 0, 0), (0, 3, 2), (0, 1, 2)])
 def test_an_array_that_cannot_exist_is_corrupt(dtype: int, ndim: int, columns: int) -> None:
-    expected = f"no such array: dtype code {dtype}, {ndim} dimensions, {columns} columns"
+    expected = f"got dtype code {dtype}, {ndim} dimensions, {columns} columns"
     with pytest.raises(Corrupt, match=expected):
         decode(array_extension(dtype, ndim, columns, b""), KIND)
 
@@ -294,7 +294,7 @@ def test_a_table_without_columns_is_corrupt() -> None:
 
 
 def test_an_unknown_extension_is_corrupt() -> None:
-    with pytest.raises(Corrupt, match="unknown msgpack extension 7 of 10 bytes"):
+    with pytest.raises(Corrupt, match="got extension 7 of 10 bytes"):
         decode(array_extension(0, 1, 0, b"ab", code=7), KIND)
 
 
@@ -313,7 +313,7 @@ def test_another_envelope_is_corrupt(envelope: Any) -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x93\xa1", b"\x90\x90", b"\xa1\xff"])
 def test_a_payload_that_is_not_msgpack_is_corrupt(payload: bytes) -> None:
-    with pytest.raises(Corrupt, match="not msgpack"):
+    with pytest.raises(Corrupt, match="expected a msgpack payload, got"):
         decode(framed(payload), KIND)
 
 

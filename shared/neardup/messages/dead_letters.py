@@ -38,7 +38,7 @@ def decode(value: bytes | None) -> DeadLetter:
     """Decode a dead letter. Raises WireError."""
     body: dict[str, Any] = wire.decode(value, _SCHEMA)
     try:
-        # Kafka allows a header without a value. memoryview rejects a number, of which bytes(n) would make n zeros.
+        # Kafka allows a header without a value. memoryview rejects a number; bytes(n) would return n zero bytes.
         headers = tuple((str(name), memoryview(content or b"").tobytes()) for name, content in body.pop("headers"))
         return DeadLetter(**body, headers=headers)
     except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Documents as columns: the form in which they travel between processes, in messages and into the corpus."""
+"""Documents as columns, the form that they have between processes, in messages and in the corpus."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ from neardup.types import Checksums, Document, DocumentId
 T = TypeVar("T")
 
 BATCH_BYTES: Final = 512 * 1024
-"""A message is closed when its documents reach this size."""
+"""A message ends when its documents exceed this size in bytes."""
 CHECKSUM_LEVELS: Final = 3
 """Checksums per document, in the order of the fields of `Checksums`."""
 
@@ -30,8 +30,7 @@ _NONE: Final = type(None)
 class DocumentColumns:
     """Documents as columns, one row per document.
 
-    Fields have the names that the columns have in messages. `from_body` validates; every other constructor trusts its
-    arguments.
+    The columns have the same names in messages. `from_body` validates; every other constructor trusts its arguments.
     """
 
     id: NDArray[np.int64]
@@ -42,7 +41,7 @@ class DocumentColumns:
     checksums: NDArray[np.uint8]
     """(n, 3 levels of CHECKSUM_BYTES bytes)."""
     size: NDArray[np.int64]
-    """Bytes of the page."""
+    """Size of the page in bytes."""
     sketch: NDArray[np.uint64]
     """The packed sketches of all documents, one after the other."""
     words: NDArray[np.int64]
@@ -71,7 +70,7 @@ class DocumentColumns:
     def from_body(cls, body: dict[str, Any], mips: int | None) -> Self:
         """Read the columns from the body of a message, which may have other fields as well. Raises Corrupt.
 
-        Every document must have a sketch with `mips` MIPs values; with None a document may have any sketch, or none.
+        Every document must have a sketch with `mips` MIPs values. If `mips` is None, any sketch or none is accepted.
         """
         try:
             columns = cls(**{name: body[name] for name in _NAMES})
@@ -79,7 +78,7 @@ class DocumentColumns:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise Corrupt(f"expected the columns of documents, got {sorted(body)}: {error!r}") from error
         if mips is not None and not are_packed(columns.sketch, columns.words, mips):
-            raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document")
+            raise Corrupt(f"expected a packed sketch with {mips} MIPs values for every document, got another sketch")
         return columns
 
     @classmethod
@@ -124,7 +123,7 @@ class DocumentColumns:
                 fingerprint=fingerprint,
                 checksums=Checksums(checksums[start:content], checksums[content:tokens], checksums[tokens:shingles]),
                 size=size,
-                # A copy: a view would keep the whole message in memory for as long as its longest-lived document.
+                # Copied, because a view would keep the whole message in memory as long as any of its documents.
                 sketch=sketches[at : at + count].copy(),
                 note=note,
             )
@@ -224,10 +223,10 @@ class DocumentColumns:
         if (words < 0).any() or (words > total).any() or int(words.sum()) != total:
             raise Corrupt(f"expected sketches of {words.sum()} words, got {total}")
         if not isinstance(self.url, list) or {*map(type, self.url)} - {str}:
-            raise Corrupt("expected urls as a list of text")
+            raise Corrupt("expected urls as a list of text, got another value")
         for name, values in (("fetched_at", self.fetched_at), ("note", self.note)):
             if not isinstance(values, list) or {*map(type, values)} - {str, _NONE}:
-                raise Corrupt(f"expected {name} as a list of text or nil")
+                raise Corrupt(f"expected {name} as a list of text or nil, got another value")
 
 
 _NAMES: Final = tuple(field.name for field in fields(DocumentColumns))
@@ -295,7 +294,7 @@ def split(items: Sequence[T], size: Callable[[T], int]) -> Iterator[Sequence[T]]
 
 
 def size_of(document: Document) -> int:
-    """Return an estimate, from above, of the bytes that a document takes in a message."""
+    """Return an upper estimate of the size of a document in a message, in bytes."""
     text = len(document.url) + len(document.fetched_at or "") + len(document.note or "")
     return _size(text, document.sketch.nbytes)
 
@@ -308,5 +307,5 @@ def expect_column(name: str, column: Any, dtype: type[np.generic], columns: int 
 
 
 def _size(characters: int, sketch: int) -> int:
-    # A character takes up to four bytes.
+    # A character takes up to four bytes in UTF-8.
     return 120 + 4 * characters + sketch

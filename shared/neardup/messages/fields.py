@@ -22,7 +22,7 @@ def require_plan(body: dict[str, Any], plan: str) -> None:
 
 
 def batch_of(value: Any) -> BatchId:
-    """Return the batch named by [partition, first offset, last offset]. Raises Corrupt."""
+    """Return the batch id in [partition, first offset, last offset]. Raises Corrupt."""
     match value:
         case [int(partition), int(first), int(last)] if all(each in _INT64 for each in value):
             return BatchId(partition, first, last)
@@ -31,7 +31,7 @@ def batch_of(value: Any) -> BatchId:
 
 def document_of(values: Any) -> DocumentId:
     """Return the document id in [timestamp, partition, offset]. Raises Corrupt."""
-    # Written out instead of a loop: every row of evidence has several ids.
+    # Written out instead of a loop for speed: every row of evidence has several ids.
     if isinstance(values, list | tuple) and len(values) == 3:
         timestamp, partition, offset = values
         if (

@@ -1,6 +1,6 @@
 """Documents that owners have forgotten, reported on the documents topic so that the offline pass forgets them, too.
 
-The message lists document ids instead of urls or times: a page of the same url that arrives after the order is kept.
+The message lists document ids instead of urls or times, so a page of the same url that arrives after the order is kept.
 """
 
 from array import array

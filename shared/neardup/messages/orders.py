@@ -1,8 +1,8 @@
-"""Operators' orders to all owners: forget a url, or forget what is old.
+"""Operators' orders to all owners: forget a url, or forget every page older than a given time.
 
-Orders travel through the inboxes like every other message. Shards receive none: they hold only fingerprints, which name
-no page once their owner has forgotten the documents, and expire with the time to live. Owners report the documents that
-they have forgotten to the offline pass (see `forgotten`).
+Orders travel through the inboxes like every other message. Shards receive no orders. They store only fingerprints,
+which lead to no page once the owner has forgotten the documents, and which expire after the time to live. Owners report
+the documents that they have forgotten to the offline pass (see `forgotten`).
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """An order to forget every document whose page has a timestamp before `before`, in milliseconds."""
+    """An order to forget every document whose page has a timestamp below `before`, in milliseconds."""
 
     before: int
 
 
 def orders(order: Forget | Expire, inbox: str, owners: int) -> list[Output]:
-    """Return one message per owner: an order names no fingerprint, and so no owner."""
+    """Return one message per owner. An order names no fingerprint, so any owner may have documents to forget."""
     body = {"forget": order.url} if isinstance(order, Forget) else {"expire": order.before}
     return [Output(inbox, owner, None, wire.encode(_SCHEMA, body)) for owner in range(owners)]
 

@@ -1,12 +1,13 @@
 """Reading of records on the pages topic.
 
-A record has one of three forms. Its `content-type` header decides, or else the first byte of its value:
+A record has one of three forms. Its `content-type` header selects the form; without this header, the first byte of the
+value does:
 
-- JSON: an object with `url` and `html` or `text`, optional `fetched_at`, `content_type`, `charset`, `crawl`;
+- JSON: an object with `url` and `html` or `text`, and optionally `fetched_at`, `content_type`, `charset`, `crawl`;
 - msgpack: a map with the same fields; `html` may be bytes, so the crawler need not guess the charset;
-- anything else is the page itself, with its url in the record's key.
+- any other value is the page itself, with its url in the record's key.
 
-A record with the header `neardup-canary` does not come from the crawler. It is a planted page, described by the header.
+A record with the header `neardup-canary` is not from the crawler. It is a planted page, described by the header.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from neardup.types import AFTER_ALL, DocumentId, Page
 
 MAX_URL: Final = 8192
 MAX_FIELD: Final = 1000
-"""Characters of fetched_at, content_type, charset and crawl."""
+"""Maximum number of characters in each of fetched_at, content_type, charset and crawl."""
 CANARY_HEADER: Final = "neardup-canary"
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -36,7 +37,7 @@ def read_page(record: Record) -> Page:
     """Read a page from a record. Raises only InvalidPage, whatever the bytes are."""
     value = record.value
     if not value:
-        raise InvalidPage("the record has no value; expected a page")
+        raise InvalidPage("expected a page, got a record without a value")
     header = _content_type(record.headers)
     declared = None if header is None else header.partition(";")[0].strip().lower()
     if declared == _JSON or (declared is None and value[:1] == b"{"):
@@ -44,11 +45,11 @@ def read_page(record: Record) -> Page:
     if declared in _MSGPACK or (declared is None and starts_a_map(value)):
         return page_from_fields(_msgpack(value))
     if record.key is None:
-        raise InvalidPage("neither JSON nor msgpack, and no url in the key; expected one of these")
+        raise InvalidPage("expected JSON, msgpack, or a page with its url as the key, got another value and no key")
     try:
         url = record.key.decode()
     except UnicodeDecodeError as error:
-        raise InvalidPage(f"the key should be the page's url in UTF-8: {error}") from error
+        raise InvalidPage(f"expected the page's url in UTF-8 as the record's key: {error}") from error
     return Page(url=_checked_url(url), html=value, content_type=header)
 
 
@@ -100,7 +101,7 @@ def page_from_fields(fields: Any) -> Page:
     if html is not None and not isinstance(html, bytes):
         raise InvalidPage(f"html: expected text or bytes, got a {type(html).__name__}")
     if (html is None) == (text is None):
-        raise InvalidPage("expected exactly one of html and text")
+        raise InvalidPage("expected exactly one of html and text, got both or neither")
     return Page(
         url=_checked_url(fields.get("url")),
         html=html,
@@ -113,9 +114,9 @@ def page_from_fields(fields: Any) -> Page:
 
 
 def starts_a_map(value: bytes) -> bool:
-    """Return whether a value, which is not empty, starts like a msgpack map."""
-    # 0x80 to 0x8f start a small msgpack map and never UTF-8. 0xde and 0xdf start a large map, or a letter of two bytes
-    # whose second is 0x80 or more, which as a map would have over 32,000 entries.
+    """Return whether a non-empty value starts like a msgpack map."""
+    # 0x80 to 0x8f start a small msgpack map and never start UTF-8 text. 0xde and 0xdf start a large map or a two-byte
+    # UTF-8 letter. The second byte of the letter is 0x80 or more, which in a map means more than 32,000 entries.
     return 0x80 <= value[0] <= 0x8F or (value[0] in (0xDE, 0xDF) and value[1:2] < b"\x80")
 
 
@@ -150,5 +151,5 @@ def _checked_url(url: Any) -> str:
     if len(url) > MAX_URL:
         raise InvalidPage(f"url: expected at most {MAX_URL} characters, got {len(url)}")
     if _CONTROL.search(url):
-        raise InvalidPage("url: control characters are not allowed")
+        raise InvalidPage("url: expected no control characters, got at least one")
     return url

@@ -1,8 +1,8 @@
 """Probes: messages from the featurizer that make a shard partition look up fingerprints and then insert them.
 
-A probe of a permuted table consists of the fingerprint alone. A bucket table also needs the bucket keys, and the
-probabilistic search the weight of each bit's decision (`FlipModel.levels_of`). Probes of canaries are query-only: the
-shard does not insert them.
+A probe of a permuted table consists of the fingerprint alone. A bucket table also needs the bucket keys. The
+probabilistic search also needs the weight of each bit's decision (`FlipModel.levels_of`). Probes of canaries are
+query-only: the shard does not insert them.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _SCHEMA: Final = Schema("probes", 2)
 class Probes:
     """The probes of one batch for one shard partition.
 
-    `query_only` marks fingerprints that are not inserted; None if all are.
+    `query_only` marks fingerprints that are not inserted; None if all are inserted.
     """
 
     batch: BatchId

@@ -1,8 +1,8 @@
 """Questions between owners, and the evidence that answers them.
 
-A question presents a document to the owner of fingerprints that a shard found near it. The evidence is the best match
-among the documents with these fingerprints, or that there is none. A question also informs its receiver: a later
-document there may duplicate the document of the question.
+A question sends a document to the owner of fingerprints that a shard found near it. The evidence is the best match
+among the documents with these fingerprints, or None. The receiver also uses the document itself: a later document of
+the receiver may turn out to be its duplicate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -138,7 +138,7 @@ def read_evidence(body: Body) -> EvidenceBatch:
 
 
 def size_of_match(match: Match | None) -> int:
-    """Return an upper estimate of the bytes on the wire."""
+    """Return an upper estimate of the size of a match in a message, in bytes."""
     return 0 if match is None else 160 + 4 * (len(match.url) + len(match.group_url))
 
 

@@ -1,7 +1,7 @@
 """Registrations: messages that carry the documents of a batch from the featurizer to their owners.
 
-A registration lists the shard partitions that will answer for its documents. A page without a fingerprint is sent to an
-owner as well, as a skipped page: the owner only writes its verdict.
+A registration lists the shard partitions that will answer for its documents. A page without a fingerprint is also sent
+to an owner, as a skipped page, for which the owner only writes a verdict.
 """
 
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def read_skipped(body: dict[str, Any]) -> SkippedPages:
 
 def _partitions(value: Any, count: int) -> tuple[int, ...]:
     if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1 or not value.size:
-        raise Corrupt(f"expected some shard partitions as int64, got {value!r}")
+        raise Corrupt(f"expected one or more shard partitions as int64, got {value!r}")
     if value.min() < 0 or value.max() >= count:
         raise Corrupt(f"expected shard partitions below {count}, got {value.tolist()}")
     return tuple(value.tolist())

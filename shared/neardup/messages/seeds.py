@@ -1,7 +1,7 @@
 """Seeds: the state of a shard partition or an owner before a resharding, as the first records of its new log.
 
-With seeds, state stays a cache of the log: a worker with an empty directory reads the seeds and then the records after
-them. The old log ends with a `retired` record, which stops its readers.
+Seeds keep the state rebuildable from the log: a worker with an empty directory reads the seeds and then the records
+after them. The old log ends with a `retired` record, which stops its readers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ _ENTRIES_SCHEMA: Final = Schema("seed-entries", 1)
 
 @dataclass(frozen=True, slots=True)
 class SeedKeys:
-    """Fingerprints of a shard partition, with their bucket keys if it is of a bucket table.
+    """Fingerprints of a shard partition; those of a bucket table have bucket keys.
 
-    `timestamp` is the time at which they count as inserted, in milliseconds.
+    `timestamp` is their insertion time in milliseconds, from which they expire.
     """
 
     timestamp: int
@@ -36,7 +36,7 @@ class SeedKeys:
 
 
 class Entry(NamedTuple):
-    """One entry of an owner's directory, with key and value as in its store."""
+    """One entry of an owner's directory, with the key and value that it has in the store."""
 
     key: bytes
     value: bytes
@@ -69,7 +69,7 @@ def read_seed_keys(body: Body) -> SeedKeys:
 
 
 def write_seed_entries(entries: Sequence[Entry], layout: int, plan: str) -> Iterator[bytes]:
-    """Yield messages to one owner, each about 512 KB at most; `layout` is the version of the directory's store."""
+    """Yield messages of about 512 KB to one owner; `layout` is the version of the directory's store."""
     for some in split(entries, lambda entry: 16 + len(entry.key) + len(entry.value)):
         yield wire.encode(_ENTRIES_SCHEMA, {"plan": plan, "layout": layout, "entries": [list(each) for each in some]})
 
@@ -90,17 +90,17 @@ def read_seed_entries(body: Body) -> SeedEntries:
 
 
 def write_retired(generation: int) -> bytes:
-    """Encode the last message of a partition; `generation` is the one that replaces it."""
+    """Encode the last message of a partition; `generation` is the generation that replaces it."""
     return wire.encode(RETIRED_SCHEMA, {"generation": generation})
 
 
 def stop_at_retired(body: Body, generation: int) -> NoReturn:
-    """Raise Retired for a reader of this generation; Corrupt if the message does not name the next generation."""
+    """Raise Retired for a reader of `generation`, or Corrupt if the message does not name the next generation."""
     got = body.get("generation")
     if not isinstance(got, int) or got != generation + 1:
         raise Corrupt(f"expected generation {generation + 1} as the next one, got {got!r}")
     raise Retired(
-        f"expected messages, got the end of this log: the deployment was resharded. Start it with "
+        f"expected messages, got the end of this log: the deployment was resharded. Start the services with "
         f"NEARDUP_GENERATION={generation + 1} and the settings that `neardup reshard` printed"
     )
 

@@ -1,8 +1,8 @@
 """Batches of settled documents, from the aggregators to the offline pass.
 
 A document is written once, when it is settled. A document with the same tokens as an earlier one is written without its
-sketch, because both sketches are equal. A message names the signature version: sketches of different versions cannot be
-compared.
+sketch, because both sketches are equal. A message names the signature version, because sketches of different versions
+cannot be compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _NO_SKETCH: Final = np.empty(0, np.uint64)
 
 
 class Settled(NamedTuple):
-    """A document and the match that it was settled with; None if it was unique."""
+    """A document and the match with which it was settled, or None if it was unique."""
 
     document: Document
     match: Match | None

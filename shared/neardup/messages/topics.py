@@ -9,14 +9,14 @@
 | canaries | aggregator → operator: verdicts on planted pages |
 | documents | aggregator → recluster |
 | clusters | recluster → any consumer: the current cluster of each URL |
-| dead-letters | everyone → operator |
+| dead-letters | all services → operator |
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 _INNER: Final = ("probes", "inbox")
-"""Topics with a partition per shard partition of the plan, and per owner."""
+"""Topics between services: `probes` has one partition per shard partition of the plan, `inbox` one per owner."""
 
 
 @dataclass(frozen=True, slots=True)

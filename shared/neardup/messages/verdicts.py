@@ -23,7 +23,7 @@ class PageFields(TypedDict):
 
 
 class MatchFields(TypedDict):
-    """The fields of a verdict that describe the page that is duplicated."""
+    """The fields of a verdict that describe the match: the earlier page and the comparison with it."""
 
     duplicate_of: PageFields | None
     relation: Relation | None
@@ -57,7 +57,7 @@ class VerdictFields(TypedDict):
 
 
 def write_verdict(verdict: Verdict, form: str) -> bytes:
-    """Encode for the verdicts topic; `form` is "json" or "msgpack"."""
+    """Encode a verdict for the verdicts topic; `form` is "json" or "msgpack"."""
     fields: dict[str, Any] = dict(zip(Verdict.__slots__, _values(verdict), strict=True))
     for name in ("duplicate_of", "first_of_group"):
         reference = fields[name]
@@ -74,7 +74,7 @@ def write_fields(fields: VerdictFields, form: str) -> bytes:
 
 
 def read_verdict(value: bytes) -> Verdict:
-    """Decode either form. Raises ValueError, KeyError or TypeError if it is neither."""
+    """Decode a verdict in either form. Raises ValueError, KeyError or TypeError for any other value."""
     fields: dict[str, Any] = orjson.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
     for name in ("duplicate_of", "first_of_group"):
         if fields[name] is not None:

@@ -7,9 +7,8 @@
     rest        msgpack: [kind, schema version, body]
 
 The body is a map. A numpy array in the body is a msgpack extension: eight bytes of header (dtype code, number
-of dimensions, two zeros, columns as uint32), then the elements, little-endian. A reader therefore uses the array
-without a copy, and its elements are aligned. One message carries a whole batch; `MAX_BYTES` keeps it well below a
-broker's limit.
+of dimensions, two zeros, columns as uint32), then the elements, little-endian. The elements are aligned, so a reader
+uses the array without a copy. One message carries a whole batch; `MAX_BYTES` keeps it well below a broker's limit.
 
 Compatibility: a reader accepts only its own FRAME, and only its own schema version of each kind. A change to the
 meaning of a body must increase the version in the `Schema` of its kind.
@@ -32,10 +31,10 @@ FRAME: Final = 1
 MAX_BYTES: Final = 16 * 2**20
 MAX_ELEMENTS: Final = 2**22
 MAX_ITEMS: Final = 2**18
-"""Items in all lists and maps of a message together. Each becomes a Python object, many times larger than on the wire.
+"""Maximum number of items in all lists and maps of a message. Each becomes a Python object many times larger.
 
-Twice the largest message that a service writes: a question with the largest NEARDUP_CANDIDATES has 100,000 items, and
-512 KB of other questions, evidence, documents or seeds before it have some ten thousand.
+The limit is twice what the largest message of a service needs: a question with the largest NEARDUP_CANDIDATES has
+100,000 items, and 512 KB of other questions, evidence, documents or seeds before it have some ten thousand.
 """
 
 Body = dict[str, Any]
@@ -61,7 +60,7 @@ def encode(schema: Schema, body: Body) -> bytes:
     """Pack a body. Raises TooLarge over the limits."""
     payload: bytes = msgpack.packb([*schema, body], default=_pack_array, use_bin_type=True)
     if len(payload) + _HEADER.size > MAX_BYTES:
-        raise TooLarge(f"a {schema.kind!r} message may have {MAX_BYTES} bytes, this one has {len(payload)}")
+        raise TooLarge(f"{schema.kind!r} message: expected at most {MAX_BYTES} bytes, got {len(payload)}")
     return _HEADER.pack(MAGIC, FRAME, 0, zlib.crc32(payload)) + payload
 
 
@@ -75,7 +74,7 @@ def decode_any(data: bytes | None, versions: Mapping[str, int]) -> tuple[str, Bo
     if data is None or len(data) < _HEADER.size or data[:2] != MAGIC:
         raise NotOurs(f"expected a {_either(versions)} message that starts with {MAGIC!r}, got {_preview(data)}")
     if len(data) > MAX_BYTES:
-        raise TooLarge(f"a message may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLarge(f"expected at most {MAX_BYTES} bytes in a message, got {len(data)}")
     _, frame, zero, expected = _HEADER.unpack_from(data)
     if frame != FRAME:
         raise WrongVersion(f"expected frame version {FRAME}, got {frame}; use the release that wrote it")
@@ -87,13 +86,13 @@ def decode_any(data: bytes | None, versions: Mapping[str, int]) -> tuple[str, Bo
         raise Corrupt(f"expected checksum {expected:08x}, got {got:08x}: truncated or altered in transit")
     items = announced_items(np.frombuffer(payload, np.uint8))
     if items > MAX_ITEMS:
-        raise TooLarge(f"a message may have {MAX_ITEMS} items in all its lists and maps, this one announces {items}")
+        raise TooLarge(f"expected at most {MAX_ITEMS} items in all lists and maps of a message, got {items}")
     try:
         envelope = msgpack.unpackb(payload, ext_hook=_unpack_array, strict_map_key=True)
     except WireError:
         raise
     except Exception as error:  # msgpack raises a dozen types for malformed input
-        raise Corrupt(f"the payload is not msgpack: {error}") from error
+        raise Corrupt(f"expected a msgpack payload, got: {error}") from error
     return _body(envelope, versions)
 
 
@@ -108,37 +107,37 @@ def _body(envelope: Any, versions: Mapping[str, int]) -> tuple[str, Body]:
     if version != versions[got]:
         raise WrongVersion(f"expected {got!r} schema {versions[got]}, got {version}; upgrade the older side")
     if {*map(type, body)} - {str}:
-        raise Corrupt("expected a map whose keys are text")
+        raise Corrupt("expected a map whose keys are text, got other keys")
     return got, body
 
 
 def _pack_array(value: Any) -> msgpack.ExtType:
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"cannot send a {type(value).__name__}")
+        raise TypeError(f"expected values of msgpack and numpy arrays, got a {type(value).__name__}")
     array: NDArray[Any] = value
     if array.dtype not in _CODES or not array.flags.c_contiguous:
         array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
-        raise TypeError(f"arrays on the wire have 1 dimension, or 2 and some columns, not shape {array.shape}")
+        raise TypeError(f"expected an array with 1 dimension, or 2 and at least one column, got shape {array.shape}")
     if array.size > MAX_ELEMENTS:
-        raise TooLarge(f"an array may have {MAX_ELEMENTS} elements, this one has {array.size}")
+        raise TooLarge(f"expected at most {MAX_ELEMENTS} elements in an array, got {array.size}")
     columns = array.shape[1] if array.ndim == 2 else 0
     return msgpack.ExtType(_EXT_ARRAY, _ARRAY.pack(_CODES[array.dtype], array.ndim, columns) + array.tobytes())
 
 
 def _unpack_array(code: int, data: bytes) -> NDArray[Any]:
     if code != _EXT_ARRAY or len(data) < _ARRAY.size:
-        raise Corrupt(f"unknown msgpack extension {code} of {len(data)} bytes")
+        raise Corrupt(f"expected an array as msgpack extension 1, got extension {code} of {len(data)} bytes")
     dtype_code, ndim, columns = _ARRAY.unpack_from(data)
     if dtype_code >= len(_DTYPES) or ndim not in (1, 2) or (ndim == 1) != (columns == 0):
-        raise Corrupt(f"no such array: dtype code {dtype_code}, {ndim} dimensions, {columns} columns")
+        raise Corrupt(f"expected a known array type, got dtype code {dtype_code}, {ndim} dimensions, {columns} columns")
     dtype = _DTYPES[dtype_code]
     row = dtype.itemsize * max(columns, 1)
     if (len(data) - _ARRAY.size) % row:
-        raise Corrupt(f"{len(data) - _ARRAY.size} bytes are not whole rows of {row}")
+        raise Corrupt(f"array of {len(data) - _ARRAY.size} bytes: expected whole rows of {row} bytes")
     array = np.frombuffer(data, dtype, offset=_ARRAY.size)
     if array.size > MAX_ELEMENTS:
-        raise TooLarge(f"an array may have {MAX_ELEMENTS} elements, this one has {array.size}")
+        raise TooLarge(f"expected at most {MAX_ELEMENTS} elements in an array, got {array.size}")
     return array.reshape(-1, columns) if ndim == 2 else array
 
 
