@@ -1,1 +1,1 @@
-"""Measurements of recall and anomalies: canary copies, a shadow sample and a watch over hosts."""
+"""Measurements of recall and anomalies: canaries, a shadow sample and a watch over hosts."""

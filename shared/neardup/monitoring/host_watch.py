@@ -1,7 +1,8 @@
 """The host with the highest share of duplicates, among hosts with many recent pages.
 
-A host whose pages are nearly all duplicates serves a wall in front of them (login, consent, not found), is a mirror, or
-has a template that hides the differences. Recrawls, which are duplicates with the page's own url, do not count.
+A host whose pages are nearly all duplicates serves the same page for every url (login, consent, not found), is a
+mirror, or has a template that dominates the text. Recrawls, which are duplicates of a page with the same url, do not
+count.
 
 There are more hosts than fit in memory. The hosts with most pages are kept (Misra & Gries 1982, merged per batch as in
 Agarwal et al. 2012): a host with more than one in `_HOSTS` pages of the window is guaranteed to be among them.
@@ -16,9 +17,9 @@ from neardup.util.urls import host_or_url
 
 _HOSTS: Final = 1000
 _WINDOW: Final = 100_000
-"""Documents after which all counts are halved."""
+"""Number of documents after which all counts are halved."""
 _NEARLY_ALL: Final = 0.95
-"""Hosts with at least this share of duplicates are logged, once each. The alert has the same threshold."""
+"""Share of duplicates from which a host is logged, once. The alert has the same threshold."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +35,9 @@ class _Tally:
 
 
 class HostWatch:
-    """The watch over one partition of the documents topic. Its state depends on the documents alone.
+    """The watch over one partition of the documents topic. Its state depends only on the documents.
 
-    Every partition holds a share of the pages of every host.
+    The pages of every host are spread over all partitions.
     """
 
     def __init__(self, partition: int, *, least_pages: int, hosts: int = _HOSTS, window: int = _WINDOW) -> None:
@@ -59,7 +60,7 @@ class HostWatch:
         self._report()
 
     def worst(self) -> tuple[str, float]:
-        """Return the worst host and its share of duplicates; an empty name and 0 while no host has enough pages."""
+        """Return the worst host and its share of duplicates, or an empty name and 0 while no host has enough pages."""
         shares = [
             (tally.duplicates / tally.pages, host)
             for host, tally in self._tallies.items()
@@ -82,7 +83,11 @@ class HostWatch:
         self._counted += 1
 
     def _prune(self) -> None:
-        """Subtract from all weights that of the first host over the limit, and drop the hosts that reach zero."""
+        """Drop hosts with low weights if there are too many hosts.
+
+        The weight of the first host beyond the limit, in descending order, is subtracted from all weights. Hosts that
+        reach zero are dropped.
+        """
         if len(self._tallies) <= self._most:
             return
         surplus = sorted((tally.weight for tally in self._tallies.values()), reverse=True)[self._most]

@@ -1,4 +1,4 @@
-"""Near-copies of pages: some words are replaced, few enough that the rule still calls the copy a duplicate."""
+"""Near-copies of pages: so few words are replaced that the rule still calls the copy a duplicate."""
 
 import random
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from neardup.signatures.signature import Signature, Signatures
 from neardup.types import Page, Relation
 
 _TRIES: Final = 5
-"""Attempts, each with half the changes of the one before: a sketch may fall below the threshold by chance."""
+"""Number of attempts, each with half as many changes. The estimated resemblance can miss the threshold by chance."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz"
 
 
@@ -45,7 +45,7 @@ class NearCopies:
         if original.sketches is None:
             return None
         wanted = draw.uniform(self._thresholds.resemblance, 1.0)
-        # A word is in w shingles. Of n shingles, d changed words leave n - wd in both pages; the union has n + wd.
+        # A word is in w shingles. Of n shingles, d changed words leave n - wd shared; the union then has n + wd.
         w = self._signatures.choices.w
         changes = max(1, round(len(words) * (1 - wanted) / (w * (1 + wanted))))
         for _ in range(_TRIES):
@@ -57,7 +57,7 @@ class NearCopies:
 
     def _checked(self, page: Page, original: Signature, words: list[str]) -> NearCopy | None:
         text = " ".join(words)
-        # The text only: markup, charset and content type belonged to the original bytes.
+        # The copy has only text: markup, charset and content type described the original bytes.
         changed = replace(page, html=None, text=text, content_type=None, charset=None)
         try:
             copy = self._signatures.of(changed)
@@ -72,7 +72,7 @@ class NearCopies:
 
 
 def _changed(words: list[str], count: int, draw: random.Random) -> list[str]:
-    """Return the words with `count` of them, at random places, replaced by words of no language."""
+    """Return the words with `count` of them, at random positions, replaced by random letters."""
     changed = list(words)
     for place in draw.sample(range(len(words)), min(count, len(words))):
         changed[place] = "".join(draw.choices(_LETTERS, k=9))

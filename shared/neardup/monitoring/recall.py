@@ -1,8 +1,8 @@
 """Current recall: the share of known near-duplicates that the stream found.
 
-There are two sources of known near-duplicates: planted canaries, and the shadow sample, which compares some documents
-with all recent ones. Each check is a hit or a miss. Prometheus has counters, which the recording rules sum over workers
-and hours, and gauges over the last checks of a partition, with their confidence interval.
+There are two sources of known near-duplicates: planted canaries, and the shadow sample, which compares a share of the
+documents with all recent ones. Each check is a hit or a miss. Counters of checks are summed by the recording rules of
+Prometheus over workers and hours. Gauges cover the last checks of a partition, with their confidence interval.
 """
 
 from collections import deque
@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from neardup import metrics
 
 LAST: Final = 1000
-"""Checks that the gauges cover."""
+"""Number of recent checks that the gauges cover."""
 Z: Final = 1.96
-"""Standard deviations on either side, for an interval of 95%."""
+"""Number of standard deviations on either side of the estimate, for a 95% interval."""
 _GAUGES: Final = (metrics.RECALL, metrics.RECALL_LOW, metrics.RECALL_HIGH)
 
 
@@ -57,5 +57,5 @@ class Recall:
             gauge.labels(*self._labels).set(value)
 
     def close(self) -> None:
-        """Withdraw the gauges: another worker reports them from now on."""
+        """Withdraw the gauges, because another worker reports them from now on."""
         metrics.withdraw(self._labels, *_GAUGES)

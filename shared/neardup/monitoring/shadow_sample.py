@@ -1,8 +1,9 @@
-"""A shadow sample: some settled documents, compared with all recent ones without the tables.
+"""A shadow sample: a share of the settled documents, each compared with all recent ones without the tables.
 
 If the rule calls a sampled document a duplicate of an earlier recent one, the stream should have called it a duplicate
-as well. The share of such documents for which it did is an estimate of recall that is independent of tables, bands and
-caps. Documents with the same tokens as an earlier one are excluded: they have no sketch, and no table had to find them.
+as well. The share of these documents that the stream did call duplicates estimates recall, independently of tables,
+bands and caps. Documents with the same tokens as an earlier one are excluded: they have no sketch, and no table had to
+find them.
 """
 
 import struct
@@ -29,7 +30,7 @@ _SHINGLES: Final = 2
 
 
 class _Documents(NamedTuple):
-    """The documents of a message. The arrays are the message's own."""
+    """The documents of a message. The arrays are those of the message, not copies."""
 
     ids: list[DocumentId]
     sketch: NDArray[np.uint64]
@@ -39,10 +40,10 @@ class _Documents(NamedTuple):
 
 
 class Shadow:
-    """The shadow sample of one partition. Deterministic: a hash of `seed` and its id decides if a document is checked.
+    """The shadow sample of one partition. A hash of `seed` and a document's id decides if the document is checked.
 
-    A `share` of the documents is compared with `documents` others each. That many documents, plus at most one message,
-    are in memory.
+    A `share` of the documents is compared with the last `documents` ones. These, and at most one message more, are in
+    memory.
     """
 
     def __init__(self, thresholds: Thresholds, recall: Recall, *, share: float, documents: int, seed: int) -> None:
@@ -53,7 +54,7 @@ class Shadow:
         self._size = 0
 
     def take(self, batch: Batch) -> None:
-        """Check some documents of a batch, and keep all of them for comparison with later ones."""
+        """Check a share of the documents of a batch, and keep all of them for comparison with later documents."""
         if not self._share:
             return
         some = _documents(batch.documents)
