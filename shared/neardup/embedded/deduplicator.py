@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class Deduplicator:
-    """A deduplicator that compares each page with all pages before it, with state in memory and in the directory
-    `state`.
+    """A deduplicator that compares each page with all pages before it.
 
-    Without a state directory the state ends with `close`. Pages added since the last `save` are lost in a crash: add
-    them again in the same order. Not thread-safe. Raises SettingsError or StateError when it cannot start.
+    The state is kept in memory and in the directory `state`. Without a directory it is lost with `close`. Pages added
+    since the last `save` are lost in a crash: add them again in the same order. Not thread-safe. Raises SettingsError
+    or StateError when it cannot start.
     """
 
     def __init__(self, state: str | Path | None = None, settings: Settings | None = None) -> None:
@@ -47,13 +47,11 @@ class Deduplicator:
             raise
 
     def add(self, page: Page) -> Verdict:
-        """Return the verdict on a page, compared with all pages added before. Raises InvalidPage if it exceeds a
-        limit.
-        """
+        """Add a page and return its verdict. Raises InvalidPage if the page exceeds a limit."""
         return self.add_all([page])[0]
 
     def add_all(self, pages: Sequence[Page]) -> list[Verdict]:
-        """Return the verdicts on several pages in order, much faster than one by one."""
+        """Add several pages and return their verdicts in order. Much faster than adding them one by one."""
         first = self._stream.page_count
         self._wait(self._feed(pages))
         verdicts, letters = self._verdicts, self._letters
@@ -64,7 +62,7 @@ class Deduplicator:
         return [verdicts[f"0:{number}"] for number in range(first, first + len(pages))]
 
     def forget(self, url: str) -> None:
-        """Forget every page of a URL. Later pages are not compared with it, and an offline pass leaves it out."""
+        """Forget every page of a URL. Later pages are not compared with these pages, and an offline pass omits them."""
         self._wait(self._stream.send_order(Forget(url)))
 
     def expire(self, before: int) -> None:

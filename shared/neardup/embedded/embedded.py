@@ -11,9 +11,10 @@ The next run resumes from the state directory:
 
 Pages are numbered over all runs, and the number of a page is its offset, so a page that is fed again has the same id.
 `save` makes the state durable: it waits until all work is done, records that it is saving, checkpoints every stage, and
-records that it has finished. After a crash the pages since then must be fed again. A stage that had saved more than
-others receives these pages twice, which is harmless if they are the same pages (`Progress.saving`). All pages of a run
-have the same timestamp, so their order is that of their numbers.
+records that it has finished. After a crash, the pages since the last finished save must be fed again. If the crash
+interrupted a save, stages that had already written their checkpoint receive these pages twice, which is harmless as
+long as the pages are the same (`Progress.saving`). All pages of a run have the same timestamp, so they are ordered by
+their numbers.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ from neardup.util.atomic_file import write_text
 FILE: Final = "embedded.json"
 VERSION: Final = 1
 _OFFSETS_PER_LIFE: Final = 1 << 40
-"""Offsets per life. Each run starts its internal topics above every offset that a stage may have seen before."""
+"""Number of offsets per life. Each run (a life) starts its internal topics above all offsets of earlier runs."""
 _MAX_IN_FLIGHT: Final = 4000
 """Maximum number of pages that wait for the featurizer."""
 _POLL_SECONDS: Final = 0.02
@@ -50,12 +51,12 @@ _NEVER_SECONDS: Final = 86_400.0
 
 
 Notes = Mapping[str, int]
-"""Values that the caller passes to `save` and finds again in the next run, such as the items taken from each input."""
+"""Values that the caller passes to `save` and receives in the next run, such as the items read from each input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The content of embedded.json. `saving` has the notes of an unfinished save, up to which stages may have state."""
+    """The content of embedded.json. `saving` has the notes of an unfinished save; some stages may have reached it."""
 
     plan: str
     life: int = 0
@@ -77,7 +78,10 @@ def read_progress(state: Path) -> Progress | None:
         version = body.pop("version")
         found = Progress(**body)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptState(f"{path}: expected the progress of an embedded run: {error!r}") from error
+        raise CorruptState(
+            f"{path}: expected the progress of an embedded run, got: {error!r}; delete the state directory and feed "
+            "all pages again"
+        ) from error
     if version != VERSION:
         raise WrongState(f"{path}: expected version {VERSION}, got {version!r}: use the release that wrote it")
     return found
@@ -121,12 +125,12 @@ def embedded_settings(settings: Settings, state: Path, generation: int) -> Setti
 
 
 class Embedded:
-    """All stages in one process. Use as `async with Embedded(...) as stream`, from one task. Re-raises errors of
-    stages.
+    """All stages in one process. Use as `async with Embedded(...) as stream`, from one task.
 
-    `on_verdict` is called with every verdict as bytes in the settings' format, in the order of their creation;
-    `on_dead_letter` is called with every dead letter. Entering raises StateInUse if the directory is in use. A caller
-    that holds its lock already passes it as `lock`, and releases it afterwards.
+    Errors of stages are raised again. `on_verdict` is called with every verdict as bytes in the configured format, in
+    the order of creation; `on_dead_letter` is called with every dead letter. Entering raises StateInUse if the
+    directory is in use. A caller that already holds the lock of the directory passes it as `lock`, and releases it
+    afterwards.
     """
 
     def __init__(
@@ -208,7 +212,7 @@ class Embedded:
 
     @property
     def page_count(self) -> int:
-        """Number of pages taken in all runs, which is the number of the next page."""
+        """Number of pages fed in all runs, which is also the number of the next page."""
         return self._log.end(Partition(self._topics.pages, 0))
 
     async def feed(self, pages: Sequence[Page]) -> None:
@@ -250,7 +254,7 @@ class Embedded:
         self._write()
 
     async def send_order(self, send_order: Forget | Expire) -> None:
-        """Forget a URL or expired pages. The order applies to all pages fed before it and to none fed later."""
+        """Send an order to forget. It applies to all pages fed before it and to none fed later."""
         await self.drain()
         await self._log.send(orders(send_order, self._topics.inbox, self._settings.owners))
         await self.drain()
@@ -261,14 +265,14 @@ class Embedded:
         for task in self._running:
             if task.done():
                 task.result()
-                raise NeardupError("a stage ended unexpectedly")
+                raise NeardupError("expected every stage to run until the stream is closed, but one ended")
         self._deliver()
         for runner in self._runners:
             for partition, done in runner.done().items():
                 self._log.trim(partition, done)
 
     def _is_idle(self) -> bool:
-        # Without an await this is a consistent snapshot. `done` advances after the outputs are in the log.
+        # There is no await here, so this is a consistent snapshot. `done` advances after the outputs are in the log.
         return all(
             # Before the first record of this life, `done` is the position at the end of the last life.
             max(done, self._first.get(each.topic, 0)) == self._log.end(each)

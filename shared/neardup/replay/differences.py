@@ -1,8 +1,8 @@
 """Differences between two outcomes.
 
 A page that one outcome calls unique and the other a duplicate is a **difference**. A page that both call a duplicate,
-but of another page or with another relation, is counted separately: which of several earlier pages is reported may
-depend on timing.
+but of different pages or with different relations, is counted separately, because timing can decide which of several
+earlier pages is reported.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ _NAMES: Final = {NOT_SETTLED: "skipped", UNIQUE: "unique", **{n: str(each) for n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A page with both decisions, and the earlier page that the outcome with the duplicate compares it with.
+    """A page with both decisions, and the earlier page of which one outcome calls it a duplicate.
 
-    The values describe these two pages, by the signatures of that outcome.
+    The values compare these two pages, with the signatures of that outcome.
     """
 
     page: int
@@ -39,9 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """All differences by kind. `still_duplicates` counts pages that remain duplicates, by the relations of both
-    outcomes.
-    """
+    """All differences by change. `still_duplicates` counts duplicates with another match, by both relations."""
 
     pages: int
     was: dict[str, int]

@@ -23,8 +23,9 @@ from neardup.types import Verdict
 
 
 class InTurn:
-    """One owner and every shard partition, in a directory of their own. Use as a context manager. Re-raises errors of
-    stages.
+    """One owner and every shard partition, in a directory that nothing else uses. Use as a context manager.
+
+    Errors of stages are raised.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class InTurn:
             elif (stage := self._stages.get((record.topic, record.partition))) is not None:
                 caused = stage.process([record])
                 for rejection in caused.rejected:
-                    raise NeardupError(f"a stage refused a message of another: {rejection.error}")
+                    raise NeardupError(f"expected stages to accept each other's messages, got: {rejection.error}")
                 todo.extend(self._records(caused, record.timestamp))
         if self._owner.pending:
-            raise NeardupError(f"expected every page to be settled, {self._owner.pending} wait for answers")
+            raise NeardupError(f"expected every page to be settled, got {self._owner.pending} pending")
         return verdicts
 
     def _records(self, waves: Waves, timestamp: int) -> Iterator[PlainRecord]:

@@ -59,5 +59,5 @@ def _side(url: str, page: Page | None) -> dict[str, str]:
         return {"url": url, "text": page.text}
     assert page.html is not None
     html = to_utf8(page.html, charset_of(page.html, page.charset, page.content_type))
-    # Declare the charset like a server header, because the page may still declare its original one.
+    # Declare the charset as a server header would, because the page itself may still declare its original charset.
     return {"url": url, "html": html.decode("utf-8", "replace"), "charset": "utf-8"}

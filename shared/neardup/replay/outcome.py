@@ -23,10 +23,11 @@ UNKNOWN: Final = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Columns with a row per page: an index into RELATIONS, UNIQUE or NOT_SETTLED, and the matched page or NO_MATCH.
+    """Decisions as columns, one row per page.
 
-    `resemblance`, `containment` and `hamming` compare the two pages. They are NaN without a match or with too small
-    samples.
+    `relation` is an index into RELATIONS, UNIQUE or NOT_SETTLED; `match` is the matched page or NO_MATCH.
+    `resemblance`, `containment` and `hamming` compare the two pages. They are NaN if there is no match or the samples
+    are too small.
     """
 
     relation: NDArray[np.int8]
@@ -57,8 +58,9 @@ class Outcome:
 
 
 def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int) -> Outcome:
-    """Return the first decisions of the stream. `number` is the page number of each row. Raises WrongState if documents
-    are missing.
+    """Return the first decisions of the stream; `number` has the page number of each row.
+
+    Raises WrongState if documents are missing.
     """
     found = Outcome.empty(pages)
     found.relation[number] = corpus.relation
@@ -69,7 +71,7 @@ def recorded_outcome(corpus: ColumnStore, number: NDArray[np.int64], pages: int)
         if earlier is None:
             raise WrongState(
                 f"{corpus.url(row)}: expected the document that it duplicates, {corpus.match[row].tolist()}, in the "
-                "corpus; wait until the run that writes it has finished"
+                "corpus, got none; wait until the run that writes the corpus has finished"
             )
         page = number[row]
         found.match[page] = number[earlier]

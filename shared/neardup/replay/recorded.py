@@ -1,7 +1,7 @@
 """Documents of a corpus as input of a replay: their fingerprints and sketches as the stream computed them.
 
-Bands can be recomputed because a packed sketch keeps the values that they consist of. Everything else that the
-signature version names is fixed in the fingerprint and the sketch.
+Bands can be recomputed, because a packed sketch keeps the values that they consist of. All other parts of the signature
+version are fixed by the recorded fingerprint and sketch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ _SETTINGS: Final[Mapping[str, str]] = {
 
 
 def require_replayable(recorded: str, settings: Settings) -> None:
-    """Raise SettingsError, naming the settings, if sketches of this signature version cannot answer for them."""
+    """Raise SettingsError if sketches of the recorded signature version cannot be replayed under these settings."""
     if settings.search == "probabilistic":
         raise SettingsError(
-            "search: expected exact, got probabilistic, which needs the weights behind a fingerprint; a corpus has "
-            "none: give the pages, too"
+            "search: expected exact, got probabilistic, which needs the weights of a fingerprint's bits; a corpus does "
+            "not have them: give the pages, too"
         )
     asked = SignatureOptions.of(settings).version
     names = []
@@ -55,10 +55,10 @@ def require_replayable(recorded: str, settings: Settings) -> None:
 
 
 class Recorded:
-    """Featurized chunks from rows of a corpus. The offset of a record is the position of its document in the order of
-    all.
+    """Featurized chunks from rows of a corpus.
 
-    Raises WrongState if the corpus lacks a document whose sketch another one needs.
+    The offset of a record is the position of its document in the order of all pages. Raises WrongState if the corpus
+    lacks the document whose sketch a copy needs.
     """
 
     def __init__(self, corpus: ColumnStore, choices: SignatureOptions) -> None:
@@ -106,17 +106,20 @@ class Recorded:
 
 
 def sketched_rows(corpus: ColumnStore) -> NDArray[np.uint32]:
-    """Return for each row the row that has its sketch: copies of an earlier document are stored without one.
+    """Return for each row the row with its sketch, because copies of an earlier document are stored without one.
 
-    Raises WrongState if neither has a sketch.
+    Raises WrongState if a row and its copies have no sketch.
     """
     _, group = np.unique(corpus.checksums[:, _TOKENS], axis=0, return_inverse=True)
     bare = np.diff(corpus.starts) == 0
     rows = first_of_each(group.astype(np.uint32), np.lexsort((corpus.rank, bare)))
-    if bare[rows].any():  # Equal bytes with different charsets have different tokens.
+    if bare[rows].any():  # Copies with equal bytes but different charsets have different tokens.
         rows = np.where(bare[rows], find_copies(corpus).kept, rows)
     if bare[rows].any():
-        raise WrongState(f"expected the sketch of every document or of its copy, {bare[rows].sum()} have none")
+        raise WrongState(
+            f"expected a sketch for every document or one of its copies, got {bare[rows].sum()} documents without; "
+            "wait until the run that writes the corpus has finished"
+        )
     return rows
 
 

@@ -3,9 +3,9 @@
 A replay uses either the recorded sketches in the order of all pages, or the original pages, for settings that change
 signatures. Both run through the stages of the stream in one process, in a temporary directory.
 
-Even with equal settings, some decisions may differ: the corpus has the first verdict on a page, not its revision, and
-documents that were forgotten or expired are compared nevertheless. A replay of pages gives all pages the same time, so
-none is too old.
+Even with equal settings, some decisions may differ: the corpus has the first verdict on a page without its revision,
+and a replay also compares with documents that were forgotten or had expired. A replay of pages gives all pages the same
+time, so none expires.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -45,8 +45,8 @@ def replay_sketches(
 ) -> ReplayResult:
     """Replay from the sketches of a corpus. Documents are numbered in the order of all pages.
 
-    `on_progress` receives the number of pages done. Raises SettingsError if sketches do not suffice, StateError if the
-    corpus cannot be used.
+    `on_progress` receives the number of pages done. Raises SettingsError if the settings need the original pages, and
+    StateError if the corpus cannot be used.
     """
     require_replayable(corpus.manifest.signature_version, settings)
     was = recorded_outcome(corpus, corpus.rank, len(corpus))
@@ -63,9 +63,9 @@ def replay_pages(
     directory: Path,
     on_progress: Callable[[int], None] = lambda pages: None,
 ) -> ReplayResult:
-    """Replay from the original pages, which must be the pages of the run in their order.
+    """Replay from the original pages, which must be the same pages in the same order as in the recorded run.
 
-    Raises WrongState if the corpus is not of an embedded run, InputError if the pages differ.
+    Raises WrongState if the corpus is not of an embedded run, and InputError if the pages differ.
     """
     if corpus.id[:, 1].any():
         raise WrongState(
@@ -122,10 +122,12 @@ def _check_urls(pages: Iterable[Page], urls: list[str]) -> Iterator[Page]:
     for number, url in enumerate(urls):
         page = next(given, None)
         if page is None:
-            raise InputError(f"expected the {len(urls)} pages that the state was made of, got {number}")
+            raise InputError(
+                f"expected the {len(urls)} pages that the state was made of, got {number}; give the same inputs"
+            )
         if url and page.url != url:
             raise InputError(
-                f"page {number}: expected {url}, as the state has it, got {page.url}; give the same inputs in the same "
+                f"page {number}: expected {url}, as in the state, got {page.url}; give the same inputs in the same "
                 "order"
             )
         urls[number] = page.url
