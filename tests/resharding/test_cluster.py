@@ -91,7 +91,7 @@ async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resh
         with pytest.raises(NotAtRest, match="expected no workers, got 1: stop them first"):
             await reshard(old, tmp_path / "a")
     with pytest.raises(
-        NotAtRest, match=r"expected (no document to wait, got \d+ at owner|every record to be processed)"
+        NotAtRest, match=r"expected (no pending document, got \d+ at owner|every record to be processed)"
     ):
         await reshard(old, tmp_path / "b")
     async with running(old, "shard", "aggregator"):
@@ -107,12 +107,12 @@ async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resh
     assert "6 shard partitions and 2 owners become 6 and 3" in done.stdout
     assert "NEARDUP_GENERATION=1  (was 0)" in done.stdout
     new = await reshard(old, tmp_path / "d")
-    with pytest.raises(Retired, match="got one that was resharded: continue with NEARDUP_GENERATION=1"):
+    with pytest.raises(Retired, match="got one that was already resharded: continue with NEARDUP_GENERATION=1"):
         await reshard(old, tmp_path / "e")
     for service in ("shard", "aggregator"):
         late = replace(old, state=tmp_path / "late")
         async with KafkaLog(late) as log, asyncio.timeout(30):
-            with pytest.raises(Retired, match="Start it with NEARDUP_GENERATION=1"):
+            with pytest.raises(Retired, match="Start the services with NEARDUP_GENERATION=1"):
                 await make_runner(service, late, log).run()
 
     await send(new, PAGES[HALF:], HALF)
@@ -129,5 +129,5 @@ async def test_the_second_half_of_a_crawl_gets_the_same_verdicts_as_without_resh
 
 async def test_topics_of_other_settings_are_refused(kafka_settings: Settings, tmp_path: Path) -> None:
     await KafkaLog(kafka_settings).create_topics(topic_specs(kafka_settings))
-    with pytest.raises(TopicMismatch, match="expected 22 partitions, got 12: use the settings that it was made with"):
+    with pytest.raises(TopicMismatch, match="expected 22 partitions, got 12: use the settings of its deployment"):
         await reshard(replace(kafka_settings, slice_bits=1, band_slice_bits=1, owners=2), tmp_path)

@@ -146,7 +146,7 @@ def test_a_directory_without_state_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wishes", "message"),
-    [({"slice_bits": 0}, "got the present one"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
+    [({"slice_bits": 0}, "got the present numbers"), ({"slice_bits": 17, "owners": 3}, "NEARDUP_SLICE_BITS: expected")],
 )
 def test_an_impossible_resharding_is_refused(wishes: dict[str, int], message: str) -> None:
     with pytest.raises(SettingsError, match=message):

@@ -1,14 +1,14 @@
 """Resharding of a deployment on Kafka from its log alone, without the state directories of workers.
 
-The stages read the old log from its start into a scratch directory. Their outputs were sent long ago and are dropped.
-Their state becomes the seeds of the new topics. The order of steps guarantees that a crash leaves either the old or the
-new generation intact, and that the command can be repeated:
+The stages read the old log from its start into a scratch directory. Their outputs are dropped, because the workers sent
+them long ago. Their state becomes the seeds of the new topics. The order of steps guarantees that a crash leaves either
+the old or the new generation intact, and that the command can be repeated:
 
 1. Check that no worker is active on the old generation and that no record is pending.
-2. Create the new topics empty, deleting what an interrupted attempt left.
-3. Send the seeds, then check that nothing was written meanwhile.
+2. Delete the new topics that an interrupted attempt left, and create them empty.
+3. Send the seeds, then check that the old log has not changed since step 1.
 4. Set the offsets of the new featurizers to those of the old ones.
-5. End the old partitions with a record that stops late readers. From here on the new generation is valid.
+5. End the old partitions with a record that stops late readers. From then on the new generation is valid.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from neardup.stream.aggregator.stage import Aggregator
 from neardup.stream.shard.stage import Shard
 
 RESHARDED_SERVICES: Final = ("featurizer", "shard", "aggregator")
-"""Services with state of one generation. The recluster service is not affected."""
+"""Services whose topics or state belong to one generation. The recluster service is not affected."""
 _AT_ONCE: Final = 16
-"""Number of seeds that are sent together."""
+"""Number of seeds that are sent at once."""
 _SAVE_EVERY: Final = 50
-"""Batches of records between two checkpoints of a stage, which bound its unsaved state in memory."""
+"""Number of batches of records between two checkpoints of a stage. Checkpoints bound the unsaved state in memory."""
 
 
 class ClusterResharding:
@@ -66,7 +66,7 @@ class ClusterResharding:
         retired = await self._retired_partitions(view)
         if len(retired) == len(_partitions(self._old, view)):
             raise Retired(
-                f"expected a generation in use, got one that was resharded: continue with "
+                f"expected a generation in use, got one that was already resharded: continue with "
                 f"NEARDUP_GENERATION={self._new.settings.generation}"
             )
         if not retired:
@@ -100,7 +100,7 @@ class ClusterResharding:
 
     async def _seed(self, view: ClusterView) -> None:
         owners, shards = self._old.settings.owners, self._old.plan.partitions
-        # Read all owners first: if a document is pending at one of them, nothing may be changed.
+        # Read all owners before changing anything: a pending document at any of them stops the resharding.
         for number in range(owners):
             owner = await self._replay("aggregator", number, view)
             assert isinstance(owner, Aggregator)
@@ -148,7 +148,7 @@ class ClusterResharding:
         specs: list[TopicSpec] = [spec for spec in topic_specs(self._new.settings) if spec.name in names]
         for name, state in (await self._log.create_topics(specs)).items():
             if state != "created":
-                raise TopicMismatch(f"{name}: expected to create it, it {state}")
+                raise TopicMismatch(f"{name}: expected to create the topic, got: {state}; repeat the command")
             self._on_step(f"{name}: created")
 
     async def _send(self, seeds: Iterable[Output]) -> int:
@@ -162,7 +162,10 @@ class ClusterResharding:
         _require_idle(self._resharding, after)
         for partition, bounds in _partitions(self._old, before).items():
             if after.topics[partition.topic].bounds[partition] != bounds:
-                raise NotAtRest(f"{partition}: expected nothing new while it was read, got records; try again")
+                raise NotAtRest(
+                    f"{partition}: expected no new records during the resharding, got some; stop all workers and try "
+                    "again"
+                )
 
     async def _hand_over_pages(self, view: ClusterView) -> None:
         committed = view.groups[group_of("featurizer", self._old.settings)].committed
@@ -188,7 +191,7 @@ def _partitions(deployment: Deployment, view: ClusterView) -> dict[Partition, tu
         there = view.topics.get(topic, TopicView(topic, {}))
         if len(there.bounds) != count:
             raise TopicMismatch(
-                f"{topic}: expected {count} partitions, got {len(there.bounds)}: use the settings that it was made with"
+                f"{topic}: expected {count} partitions, got {len(there.bounds)}: use the settings of its deployment"
             )
         found |= there.bounds
     return found
@@ -200,16 +203,16 @@ def _require_idle(resharding: Resharding, view: ClusterView) -> None:
             group = view.groups[group_of(service, deployment.settings)]
             if group.members:
                 raise NotAtRest(
-                    f"group {group.name}: expected no workers, got {len(group.members)}: stop them first (one with a "
-                    "fixed name is counted until NEARDUP_SESSION_TIMEOUT_SECONDS after its end)"
+                    f"group {group.name}: expected no workers, got {len(group.members)}: stop them first (a worker "
+                    "with a fixed name still counts for NEARDUP_SESSION_TIMEOUT_SECONDS after its end)"
                 )
     owners = view.groups[group_of("aggregator", resharding.old.settings)]
     lag = owners.lag(view.topics[resharding.old.topics.inbox])
     if any(lag.values()):
         most = max(lag, key=lambda each: lag[each])
         raise NotAtRest(
-            f"{most}: expected every record to be processed, got {lag[most]} that are not: start shards and "
-            "aggregators, wait until `neardup status` shows no lag of them, stop them and try again"
+            f"{most}: expected every record to be processed, got {lag[most]} pending: start shards and aggregators, "
+            "wait until `neardup status` shows that they have no lag, stop them and try again"
         )
 
 

@@ -1,9 +1,8 @@
-"""Resharding: the same deployment with other slices of its tables, or with more or fewer owners.
+"""Resharding: the same deployment with another number of slices per table or another number of owners.
 
-The location of a fingerprint is a function of the plan and the number of owners. The state of shards and owners is
-read, split for the new plan, and becomes the first records, the *seeds*, of the next generation of `probes` and
-`inbox`. All other topics remain, and with them the names of documents: later pages get the same verdicts as without
-resharding.
+The location of a fingerprint depends on the plan and on the number of owners. The state of shards and owners is read,
+split for the new plan, and becomes the *seeds*: the first records of the next generation of `probes` and `inbox`. All
+other topics remain, so documents keep their names, and later pages get the same verdicts as without resharding.
 
 Resharding requires that no worker is active and that no document waits for answers or evidence. This module maps the
 state to seeds; `state_directory.py` applies it to a state directory and `cluster.py` to Kafka.
@@ -29,7 +28,7 @@ from neardup.stream.shard.stage import Shard
 
 CHANGEABLE: Final = ("slice_bits", "band_slice_bits", "owners")
 _ENTRIES: Final = 10_000
-"""Directory entries that are collected per owner before they are sent."""
+"""Number of directory entries that are collected per owner before they are sent."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Resharding:
         if new.plan == old.plan and new.settings.owners == settings.owners:
             requested = {"slice_bits": slice_bits, "band_slice_bits": band_slice_bits, "owners": owners}
             got = {name: value for name, value in requested.items() if value is not None}
-            raise SettingsError(f"expected a different number of slices or owners, got the present one: {got}")
+            raise SettingsError(f"expected a new number of slices or owners, got the present numbers: {got}")
         return cls(old, new)
 
     @cached_property
@@ -115,8 +114,8 @@ class Resharding:
         """Raise NotAtRest when a document waits for answers or evidence, which would never arrive."""
         if owner.pending:
             raise NotAtRest(
-                f"expected no document to wait, got {owner.pending} at owner {number}: start shards and aggregators, "
-                "let `neardup status` show no lag of them, stop them and try again"
+                f"expected no pending document, got {owner.pending} at owner {number}: start shards and aggregators, "
+                "wait until `neardup status` shows that they have no lag, stop them and try again"
             )
 
     def _entries(self, owner: int, entries: list[Entry]) -> Iterator[Output]:

@@ -1,8 +1,8 @@
 """Resharding of the state directory of an embedded run, which has no log for seeds.
 
-The stages of the next generation receive the seeds directly, in new directories next to the old ones. The file with the
-valid generation is replaced last: a crash before that leaves the state unchanged and the next attempt starts over; a
-crash after it leaves directories that are never read.
+The stages of the next generation receive the seeds directly, in new directories next to the old ones. The file that
+names the valid generation is replaced last. A crash before that leaves the state unchanged, and the next attempt starts
+over. A crash after that leaves old directories, which are never read.
 """
 
 import shutil
