@@ -122,7 +122,10 @@ def test_truncated_gzip_is_read_to_its_end_and_reported(tmp_path: Path, name: st
     path.write_bytes(gzip.compress(data)[:-cut])
     *pages, last = open_input(str(path)).items()
     assert urls(pages) == ALL[: len(pages)]
-    assert last.rejected == f"expected more gzip data, the file is truncated; the rest of {path} is not read"
+    assert (
+        last.rejected
+        == f"expected more gzip data, got the end of the file: it is truncated; the rest of {path} is not read"
+    )
     assert list(open_input(str(path)).items(after=last.number)) == []
 
 

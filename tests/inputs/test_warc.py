@@ -126,7 +126,11 @@ def test_a_response_that_is_not_http_and_a_missing_url_are_rejected(path: Path) 
     whole = record("https://b.example/", http())
     no_url = record("", http())
     items = read(path, record("https://a.example/", b"not http"), no_url, whole)
-    assert [item.rejected for item in items] == ["expected an HTTP response", "url: expected text, got nothing", None]
+    assert [item.rejected for item in items] == [
+        "expected an HTTP response with a status, got another response",
+        "url: expected text, got nothing",
+        None,
+    ]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])

@@ -1,5 +1,6 @@
-"""Pages from files: JSON lines, msgpack, WARC, Parquet, folders of HTML, standard input. `open_input` selects the
-reader.
+"""Pages from files and standard input: JSON lines, msgpack, WARC, Parquet, folders of HTML.
+
+`open_input` selects the reader.
 """
 
 from neardup.inputs.opening import open_input

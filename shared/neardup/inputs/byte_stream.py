@@ -1,4 +1,4 @@
-"""Bytes from a file or a pipe, decompressed if they are gzip, and counted as they are read."""
+"""Bytes from a file or a pipe, decompressed if they are gzip and counted before decompression."""
 
 import gzip
 import io
@@ -6,7 +6,7 @@ import zlib
 from typing import BinaryIO, Final, cast
 
 READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""Errors of reading: those of the file system, and truncated or corrupt gzip data."""
+"""Errors of reading: errors of the file system, and truncated or corrupt gzip data."""
 
 _GZIP: Final = b"\x1f\x8b"
 _BUFFER: Final = 2**18
@@ -29,8 +29,9 @@ class CountingReader(io.RawIOBase):
 
 
 def decompressed(counted: CountingReader) -> io.BufferedReader:
-    """Return the decompressed content. gzip is detected by its first bytes, because a pipe has no name. Raises
-    READ_ERRORS.
+    """Return the decompressed content. Raises READ_ERRORS.
+
+    gzip is detected by its first bytes, because a pipe has no name.
     """
     plain: io.BufferedReader = io.BufferedReader(counted, _BUFFER)
     if plain.peek(2)[:2] != _GZIP:
@@ -41,7 +42,7 @@ def decompressed(counted: CountingReader) -> io.BufferedReader:
 def describe_error(error: Exception) -> str:
     """Describe one of READ_ERRORS."""
     if isinstance(error, EOFError):
-        return "expected more gzip data, the file is truncated"
+        return "expected more gzip data, got the end of the file: it is truncated"
     if isinstance(error, gzip.BadGzipFile | zlib.error):
-        return f"expected gzip data, the file is corrupt: {error}"
+        return f"expected valid gzip data, got: {error}: the file is corrupt"
     return f"cannot be read: {error}"

@@ -27,7 +27,7 @@ DEFAULT_PREFIX: Final = "file:///"
 
 
 class FolderSource(Source):
-    """Every file below a folder with a suffix in TYPES. Its URL is the prefix and its path within the folder.
+    """Every file below a folder with a suffix in TYPES. The URL of a file is the prefix and the path in the folder.
 
     Links to folders are not followed, because they may form cycles.
     """

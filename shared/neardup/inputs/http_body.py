@@ -1,7 +1,7 @@
 """The body of an HTTP response without transfer and content encodings.
 
 Many crawlers store decoded bodies with the original headers. A body that does not start like the encoding in its header
-is therefore taken as it is; one that starts like it and is then invalid is an error.
+is therefore returned unchanged. A body that starts like the encoding but turns out to be invalid is an error.
 """
 
 import zlib
@@ -16,10 +16,10 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 def decoded_body(body: bytes, transfer_encoding: str, content_encoding: str, limit: int) -> bytes:
-    """Undo both encodings. Raises InvalidPage if that fails or gives more than `limit` bytes."""
+    """Remove both encodings. Raises InvalidPage if decoding fails or yields more than `limit` bytes."""
     if "chunked" in transfer_encoding.lower():
         body = _unchunked(body)
-    # Listed in the order in which they were applied (RFC 9110 §8.4).
+    # The header lists encodings in the order in which they were applied (RFC 9110 §8.4).
     for coding in reversed([each.strip().lower() for each in content_encoding.split(",")]):
         if coding in ("", "identity"):
             continue
@@ -38,7 +38,7 @@ def _unchunked(body: bytes) -> bytes:
         if size is None:
             if not parts:
                 return body
-            raise InvalidPage(f"expected the size of a chunk at byte {place} of the body, got something else")
+            raise InvalidPage(f"expected the size of a chunk at byte {place} of the body, got other bytes")
         if size == 0:
             break
         start = end + 2
@@ -91,7 +91,7 @@ def _checked(data: bytes, limit: int, finished: bool, coding: str) -> bytes:
     if len(data) > limit:
         raise InvalidPage(f"content-encoding {coding}: expected at most {limit} bytes, got more")
     if not finished:
-        raise InvalidPage(f"content-encoding {coding}: the body is truncated")
+        raise InvalidPage(f"content-encoding {coding}: expected a complete body, got a truncated one")
     return data
 
 

@@ -1,4 +1,4 @@
-"""JSON lines: one page per line in the format of the pages topic. Numbers are line numbers, from 1."""
+"""JSON lines: one page per line in the format of the pages topic. Items have their line numbers, from 1."""
 
 import io
 from collections.abc import Iterator

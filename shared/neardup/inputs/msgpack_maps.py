@@ -1,4 +1,4 @@
-"""A stream of msgpack maps, one per page, in the format of the pages topic; html may be bytes. Numbers count from 0."""
+"""A stream of msgpack maps, one per page, in the format of the pages topic. Items are numbered from 0."""
 
 import io
 from collections.abc import Iterator
@@ -16,8 +16,9 @@ _NEEDS_MORE: Final = object()
 
 
 def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
-    """Yield the pages in consecutive maps. Reading ends at a malformed map, because nothing marks the start of the
-    next.
+    """Yield the pages in consecutive maps.
+
+    Reading ends at a malformed map, because nothing marks the start of the next map.
     """
     unpacker = msgpack.Unpacker(
         raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ITEM_BYTES
@@ -31,7 +32,7 @@ def read_msgpack_maps(source: str, stream: io.BufferedReader, after: int) -> Ite
             return
         if not chunk:
             if unpacker.tell() < fed:
-                yield unreadable_rest(source, number, "expected a whole msgpack map, the file is truncated")
+                yield unreadable_rest(source, number, "expected a whole msgpack map, got a part: the file is truncated")
             return
         fed += len(chunk)
         try:

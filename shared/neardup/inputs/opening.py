@@ -49,6 +49,6 @@ def open_input(name: str, *, url_prefix: str = DEFAULT_PREFIX, stdin: BinaryIO |
         if suffix in _STREAMS:
             return StreamSource(name, path.stat().st_size, lambda: path.open("rb", buffering=0), _STREAMS[suffix])
     except OSError as error:
-        raise InputError(f"{name}: expected a file or folder: {error.strerror}") from error
+        raise InputError(f"{name}: expected a readable file or folder, got: {error.strerror}") from error
     known = ", ".join([*_STREAMS, _WARC, _PARQUET, *TYPES])
     raise InputError(f"{name}: expected a folder, - for standard input, or a name that ends in {known} (or .gz)")

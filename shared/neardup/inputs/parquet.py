@@ -1,4 +1,4 @@
-"""Parquet files with a column `url` and one of `html`, `text`, `content`. Numbers are row numbers, from 0."""
+"""Parquet files with a column `url` and one of `html`, `text`, `content`. Items have their row numbers, from 0."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,9 +19,9 @@ _ERRORS: Final = (pyarrow.ArrowException, OSError, ValueError)
 
 
 class ParquetSource(Source):
-    """The rows of one file, one row group at a time. `content` is taken as html.
+    """The rows of one file, read by row groups. A column `content` is read as html.
 
-    Raises InputError at once if the file is not Parquet or lacks the columns.
+    The constructor raises InputError if the file is not Parquet or lacks the columns.
     """
 
     def __init__(self, name: str, path: Path) -> None:
@@ -59,7 +59,7 @@ class ParquetSource(Source):
                 batch = next(batches, None)
             except _ERRORS as error:
                 # The footer locates row groups, so the next one can still be read.
-                reason = f"row group {group} cannot be read from here on: {error}"
+                reason = f"expected a readable row group {group}, got: {error}; the rest of the row group is not read"
                 yield Item(self.name, max(number, after + 1), rejected=reason)
                 return
             if batch is None:

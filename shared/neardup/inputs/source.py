@@ -8,7 +8,7 @@ from typing import Final
 from neardup.types import Page
 
 MAX_ITEM_BYTES: Final = 64 * 2**20
-"""Maximum size of one line, record or file. Larger items are rejected unread; pages have a few MB at most."""
+"""Maximum size of one line, record or file in bytes. Larger items are rejected unread; pages have a few MB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Item:
 class Source(ABC):
     """One input.
 
-    `name` is the name as given. `bytes_total` is the size of the input, None if unknown. `bytes_read` is the
-    approximate number of bytes read so far, for a progress bar.
+    `name` is the argument that named the input. `bytes_total` is the size of the input, None if unknown. `bytes_read`
+    is the approximate number of bytes read so far, for a progress bar.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Source(ABC):
     def items(self, after: int = -1) -> Iterator[Item]:
         """Yield the items with a number above `after`, in ascending order. May be called once.
 
-        Blocks while reading. Bad input never raises: an unusable item is a rejected item, and where reading cannot
-        continue, the last item is rejected with the reason. Memory is bounded by MAX_ITEM_BYTES, not by the size of the
-        input.
+        Blocks while reading. Bad input never raises an error: an unusable page becomes a rejected item, and if reading
+        cannot continue, the last item is a rejected item with the reason. Memory is bounded by MAX_ITEM_BYTES, whatever
+        the size of the input.
         """
 
 

@@ -11,7 +11,7 @@ from neardup.messages.pages import starts_a_map
 
 
 def read_by_first_byte(source: str, stream: io.BufferedReader, after: int) -> Iterator[Item]:
-    """Yield the pages in either format. Input that starts like neither is read as lines, which are then rejected."""
+    """Yield the pages in either format. Other input is read as JSON lines, which are then rejected."""
     try:
         head = stream.peek(2)
     except READ_ERRORS as error:

@@ -39,7 +39,7 @@ class StreamSource(Source):
                 self._counted = CountingReader(raw)
                 stream = decompressed(self._counted)
                 for item in self._read(self.name, stream, after):
-                    if item.number > after:  # A reader may repeat the reason for its end.
+                    if item.number > after:  # A reader reports again why it ended, also in a resumed run.
                         yield item
         except READ_ERRORS as error:
             yield unreadable_rest(self.name, 0, describe_error(error))

@@ -1,4 +1,4 @@
-"""WARC files, plain or gzip: successful responses with text. Numbers are record numbers, from 0.
+"""WARC files, plain or gzip: successful responses with text. Items have their record numbers, from 0.
 
 All other records are skipped: requests, metadata, redirects, error pages, images, scripts.
 """
@@ -20,7 +20,7 @@ _PARTS_OF_PAGES: Final = ("text/css", "text/javascript", "application/javascript
 
 
 class WarcSource(Source):
-    """One file. A damaged page is rejected; reading ends where record boundaries are lost."""
+    """The pages of one file. A damaged page is rejected; reading ends where record boundaries are lost."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -48,7 +48,7 @@ def _items_of(source: str, number: int, record: WarcRecord) -> Iterator[Item]:
     headers = record.http_headers
     status = headers.status_code if headers is not None else None
     if headers is None or not isinstance(status, int):
-        yield Item(source, number, rejected="expected an HTTP response")
+        yield Item(source, number, rejected="expected an HTTP response with a status, got another response")
         return
     content_type = (headers.get("Content-Type") or "").strip()
     if not 200 <= status <= 299 or not _is_page(content_type):
