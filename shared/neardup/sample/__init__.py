@@ -1,4 +1,4 @@
-"""A generated crawl with known truth, for demos, tests and benchmarks. `truth.py` defines a duplicate."""
+"""A generated crawl whose duplicates are known, for demos, tests and benchmarks. `truth.py` defines a duplicate."""
 
 from neardup.sample.crawl import MEAN_BYTES, Sampled, sample_crawl
 from neardup.sample.truth import Truth

@@ -1,4 +1,4 @@
-"""The main text of a page as numbers of words: generation, edits, parts, and true resemblance."""
+"""The main text of a page as an array of word numbers: generation, edits, parts, and true resemblance."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,11 +25,11 @@ class Article:
 
     @property
     def text(self) -> str:
-        """The text, with PARAGRAPH after every paragraph but possibly the last."""
+        """The text, with PARAGRAPH after every paragraph; it may be missing after the last one."""
         return self.vocabulary.text(self.forms)
 
     def part(self, start: int, end: int) -> "Article":
-        """Return the words from start to end."""
+        """Return the words from `start` up to but not including `end`."""
         return replace(self, forms=self.forms[start:end])
 
 
@@ -71,7 +71,7 @@ def with_sentence_added(article: Article, rng: np.random.Generator, words: int) 
 
 
 def with_stretch_rewritten(article: Article, rng: np.random.Generator, share: float) -> Article:
-    """Replace a random stretch by new text."""
+    """Replace a random stretch, a `share` of the article, by new text."""
     length = max(1, int(share * len(article)))
     place = int(rng.integers(0, len(article) - length + 1))
     fresh = write(article.vocabulary, rng, length).forms
@@ -87,7 +87,7 @@ def resemblance(a: Article, b: Article) -> float:
 
 
 def _shingles(article: Article) -> NDArray[np.int64]:
-    size = article.vocabulary.size  # The third power fits 64 bits, so a shingle is its own hash.
+    size = article.vocabulary.size  # Its third power fits in 64 bits, so a shingle needs no hash.
     words = article.vocabulary.words(article.forms).astype(np.int64)
     shingles = np.sort((words[:-2] * size + words[1:-1]) * size + words[2:])
     first = np.ones(shingles.size, dtype=np.bool_)

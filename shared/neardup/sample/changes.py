@@ -1,5 +1,6 @@
-"""The kinds of pages of a generated crawl. Each function makes a draft at random, all but `original` from an earlier
-page.
+"""The kinds of pages of a generated crawl.
+
+Each function makes a random draft. All functions except `original` derive it from an earlier page.
 """
 
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def small_edit(seen: Draft, chance: Chance) -> Draft:
 
 
 def large_edit(seen: Draft, chance: Chance) -> Draft:
-    """Make a page with a rewritten stretch and words changed all over."""
+    """Make a page with a rewritten stretch and changed words everywhere."""
     share = chance.draw.uniform(0.05, 0.6)
     changed = with_stretch_rewritten(seen.article, chance.rng, share)
     changed = with_words_changed(changed, chance.rng, int(0.02 * len(changed)))
@@ -89,15 +90,15 @@ def drift(seen: Draft, chance: Chance) -> Draft:
     seen.versions += 1
     made = _edited(seen, "drift", seen.now, chance)
     made.url = seen.url
-    # A version far from the first may still be near the one before, so it is never certainly not a duplicate.
+    # A version that differs much from the first may still be near the version before: it counts as borderline.
     made.duplicate = made.duplicate or None
-    if seen.versions == _MOST_VERSIONS:  # the page goes back to its first version
+    if seen.versions == _MOST_VERSIONS:  # The page returns to its first version.
         seen.versions, seen.now = 1, None
     return made
 
 
 def archive(seen: Draft, chance: Chance) -> Draft:
-    """Make a page with an earlier article between new ones. It contains the earlier one and is no duplicate."""
+    """Make a page with an earlier article between two new ones. It contains the earlier page but is no duplicate."""
     parts = [write(seen.article.vocabulary, chance.rng, max(len(seen.article), _LEAST_PART)) for _ in range(2)]
     parts.insert(1, seen.article)
     article = joined(parts)
@@ -114,8 +115,9 @@ def archive(seen: Draft, chance: Chance) -> Draft:
 
 
 def contained(seen: Draft, chance: Chance) -> Draft:
-    """Make a page of a part that was new on an earlier page: an article of an archive, a print view, or the first
-    half.
+    """Make a page from a part that was new on an earlier page.
+
+    The part is an article of an archive, the whole article as a print view, or its first half.
     """
     start, end = chance.draw.choice(seen.fresh)
     alone = seen.article.part(start, end)

@@ -1,4 +1,4 @@
-"""The generated crawl: a stream of pages with their truth, of any length, in bounded memory."""
+"""The generated crawl: a stream of any number of pages with their truth, in bounded memory."""
 
 import random
 from bisect import bisect_right
@@ -19,15 +19,15 @@ from neardup.types import Page
 
 MEAN_BYTES: Final = 20_000
 LEAST_MEAN_BYTES: Final = 8_000
-"""Minimum mean size. Articles have at least some hundred words, which need this much room."""
+"""Minimum mean size of a page in bytes. Articles have at least a few hundred words, which need this size."""
 
 _POOL: Final = 1_000
-"""Number of earlier pages that later ones are made from. A page that leaves the pool is not repeated any more."""
+"""Number of earlier pages from which later ones are made. A page that has left the pool is not repeated again."""
 _DRIFTING: Final = 20
 """Number of pages in the pool that are edited repeatedly. It is small so that each page gets many versions."""
 
 _FIXED_BYTES: Final = 1000
-"""Bytes of navigation and other fixed parts of a page. The shares of the rest were determined by measuring."""
+"""Bytes of navigation and other fixed parts of a page. The shares of the remaining bytes below were measured."""
 _ARTICLE_SHARE: Final = 0.58
 _MARKUP_SHARE: Final = 0.55
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ class Sampled:
 def sample_crawl(pages: int, seed: int = 1, mean_bytes: int = MEAN_BYTES) -> Iterator[Sampled]:
     """Yield `pages` pages. Equal arguments give equal pages, and a longer crawl starts with the pages of a shorter one.
 
-    Truth n describes the n-th page, from 0, and refers only to earlier pages.
+    Truth n describes page n, counted from 0, and refers only to earlier pages.
     """
     assert mean_bytes >= LEAST_MEAN_BYTES
     rng = np.random.default_rng(seed)

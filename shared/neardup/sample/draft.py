@@ -1,4 +1,4 @@
-"""Unfinished pages, and the sources of randomness for their makers."""
+"""Unfinished pages, and the random generators from which they are made."""
 
 import random
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Draft:
 
     `host` determines the template, the charset and the server; the URL may belong to another host. `fresh` lists the
     parts of the article that no earlier page has, as (start, end); a later page may consist of such a part. `versions`
-    counts the drifts of the page, and `now` is its present article.
+    counts the versions of a page that is edited repeatedly, and `now` is its present article.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """File formats of a generated crawl: JSON lines or msgpack maps, as the pages topic accepts them.
 
-JSON cannot represent bytes, so html is text there, decoded with the charset of the page. msgpack keeps the fetched
+JSON cannot represent bytes, so html in JSON is text, decoded with the charset of the page. msgpack keeps the fetched
 bytes.
 """
 

@@ -36,8 +36,9 @@ near-duplicates.
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Host:
-    """A host. `error` is the text of its error pages, and `charset_in_header` is true if its server declares the
-    charset.
+    """A host of the crawl.
+
+    `error` is the text of its error pages, and `charset_in_header` is true if its server declares the charset.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Host:
 class Hosts:
     """The hosts of a crawl, created on first use. A host depends only on the seed and its number.
 
-    A fixed number of hosts is crawled at a time. They retire one after the other, and the next host takes the rank.
+    A fixed number of hosts is crawled at a time. They retire one after the other, and a new host takes over the rank.
     """
 
     def __init__(self, seed: int, markup_bytes: float) -> None:
@@ -88,7 +89,7 @@ class Hosts:
         return self._hosts[number]
 
     def numbers_in(self, language: Language) -> list[int]:
-        """Return the current hosts with this language."""
+        """Return the numbers of the current hosts with this language."""
         return [number for number in self._current if _language(number) is language]
 
 

@@ -1,7 +1,6 @@
-"""Generated languages: words that resemble those of a real language, from its syllables, and its most frequent real
-words.
+"""Generated languages: words made of the syllables of a real language, and its most frequent real words.
 
-The pages need not make sense. They need realistic scripts, lengths of words and bytes per character.
+The pages need not make sense. They need realistic scripts, word lengths and bytes per character.
 """
 
 import random
@@ -10,7 +9,7 @@ from functools import cache
 from typing import Final
 
 LEXICON: Final = 4000
-"""Number of words of a language besides the common ones."""
+"""Number of generated words per language, in addition to the common words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +140,9 @@ LANGUAGES: Final = (
 
 @cache
 def lexicon(language: Language) -> tuple[str, ...]:
-    """Return the distinct words of a language: the common ones, then LEXICON generated ones. The result never
-    changes.
+    """Return the distinct words of a language: the common ones, then LEXICON generated ones.
+
+    The result is the same in every process.
     """
     draw = random.Random(f"lexicon of {language.code}")  # noqa: S311
     words = dict.fromkeys(language.common)

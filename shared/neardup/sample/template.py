@@ -23,7 +23,7 @@ _TITLE_WORDS: Final = 7
 _AD_WORDS: Final = 7
 _ADS_IN_POOL: Final = 40
 _WORDS_PER_AD: Final = 200
-"""Words per advertisement. A short article has fewer, so that they remain a small part of the page."""
+"""Words of the article per advertisement, so that advertisements remain a small part of a short page."""
 _MOST_ADS: Final = 3
 
 _PARAGRAPHS: Final = ("<p>", '<p class="text">', '\n    <p style="margin:0 0 1em">', "<P>\n")
@@ -145,7 +145,7 @@ def _script(draw: random.Random, size: int) -> str:
 
 
 def _repeated(make_line: Callable[[], str], size: int) -> str:
-    """Concatenate lines until they have at least `size` characters."""
+    """Concatenate generated lines until they have at least `size` characters."""
     lines: list[str] = []
     length = 0
     while length < size:

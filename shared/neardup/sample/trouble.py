@@ -14,7 +14,7 @@ SKIPPED_PAGES: Final = 2.0
 
 
 def error_page(host: Host, chance: Chance, first: int | None) -> Draft:
-    """Make the error page of a host. `first` is the number of its first error page, None for the first one."""
+    """Make an error page of a host. `first` is the number of the host's first error page, None for the first."""
     url = chance.url(host)
     asked_for = url.split("/", 3)[3]
     return Draft(
@@ -31,7 +31,7 @@ def error_page(host: Host, chance: Chance, first: int | None) -> Draft:
 
 
 def skipped_page(host: Host, chance: Chance, fetched_at: str) -> tuple[str, Page]:
-    """Return the kind and the page for a verdict of "skipped"."""
+    """Return the kind and content of a page that must get the verdict "skipped"."""
     url = chance.url(host)
     kind, content, content_type = _skipped_content(host, chance)
     return kind, Page(url, html=content, fetched_at=fetched_at, content_type=content_type)

@@ -2,11 +2,11 @@
 
 **Definition of a duplicate.** A page is a duplicate of an earlier one when its main text has a resemblance of .8 or
 more with the earlier main text (sets of shingles of three words), or is contained in it at .9 or more. The main text is
-the article without navigation, ads, counters and dates. Generated pages avoid the border: `duplicate` is true from .86
-on and false up to .5. Between these values, and for versions that drifted away from the first one, it is null and the
-page is not scored.
+the article without navigation, ads, counters and dates. `duplicate` keeps a distance from this threshold: it is true
+from a resemblance of .86 and false up to .5. Between these values, and for versions that drifted away from the first
+one, `duplicate` is null and the page is not scored.
 
-In scripts without spaces, words are those that the text was generated from, although a reader sees only characters.
+In scripts without spaces, the words are those from which the text was generated, although it shows no word boundaries.
 """
 
 import json
@@ -28,8 +28,8 @@ SURELY_OTHER: Final = 0.5
 class Truth:
     """The truth about one page.
 
-    `duplicate_of` is the number of the earliest page that it repeats or descends from, `duplicate` is true if it counts
-    as a duplicate of that page (null: borderline), and `holds` lists the earlier pages whose whole text it contains
+    `duplicate_of` is the number of the earlier page that this page repeats or was made from. `duplicate` is true if it
+    counts as a duplicate of that page (null: borderline). `holds` lists the earlier pages whose whole text it contains
     among other text.
     """
 
@@ -49,7 +49,7 @@ class Truth:
 
 
 def is_duplicate(resemblance: float) -> bool | None:
-    """Return whether main texts with this resemblance are duplicates, None for borderline values."""
+    """Return whether two main texts with this resemblance are duplicates; None for borderline values."""
     if resemblance >= SURELY_DUPLICATE:
         return True
     return False if resemblance <= SURELY_OTHER else None
@@ -62,7 +62,7 @@ def write_truth(truth: Truth) -> bytes:
 
 
 def read_truth(line: bytes) -> Truth:
-    """Parse one line of any bytes. Raises InvalidTruth."""
+    """Parse one line of a truth file. Raises only InvalidTruth, for any bytes."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Vocabularies of one language and topic, with words drawn in bulk by Zipf's law.
 
-Topics of a language share its common words and rank the others differently. Unrelated pages of a topic therefore share
-many words but hardly any phrase.
+Topics of a language share its common words but rank the other words differently. Unrelated pages of a topic therefore
+share many words but hardly any phrase.
 """
 
 import random
@@ -15,7 +15,7 @@ from neardup.sample.languages import LEXICON, Language, lexicon
 
 TOPICS: Final = 12
 TOPIC_WORDS: Final = 2000
-"""Words of a topic from the lexicon of its language."""
+"""Number of words that a topic takes from the lexicon of its language, besides the common words."""
 
 PARAGRAPH: Final = "\0"
 """Separator of paragraphs in generated text, which a template replaces with markup."""
@@ -76,7 +76,7 @@ def _written(words: list[str], language: Language) -> NDArray[np.object_]:
 
 
 def _quantiles(common: int, size: int) -> NDArray[np.int32]:
-    """Return the word for each of _DRAWS equally likely draws: one lookup per word instead of a search."""
+    """Return the word for each of _DRAWS equally likely random numbers, so that a draw is a lookup and not a search."""
     weights = np.empty(size)
     for part, share in ((slice(0, common), _COMMON_SHARE), (slice(common, size), 1 - _COMMON_SHARE)):
         zipf = 1.0 / np.arange(1, weights[part].size + 1) ** _EXPONENT
