@@ -145,7 +145,7 @@ def test_signatures_of_two_versions_are_not_mixed(tmp_path: Path) -> None:
 def test_a_damaged_directory_is_a_clear_error(tmp_path: Path) -> None:
     gather(corpus_of(tmp_path / "corpus", [document(0, 1)]), tmp_path / "gathered")
     (tmp_path / "gathered" / "fingerprint").write_bytes(b"1234567")
-    with pytest.raises(CorruptState, match=r"expected 8 bytes; delete .* to rebuild it"):
+    with pytest.raises(CorruptState, match=r"expected 8 bytes, got fewer; delete .* to rebuild it"):
         ColumnStore(tmp_path / "gathered")
     (tmp_path / "gathered" / "gathered.json").write_text(json.dumps({"version": 7}))
     with pytest.raises(WrongState, match="expected version 2, got 7"):

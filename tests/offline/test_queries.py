@@ -375,7 +375,7 @@ def test_rows_of_other_documents_are_a_clear_error(tmp_path: Path) -> None:
     others = [replace(each, id=each.id._replace(offset=each.id.offset + 5)) for each in documents(page("-", ARTICLE))]
     run_pass(tmp_path / "b", others)
     place = place_of(tmp_path / "a")._replace(documents=lambda: open_documents(tmp_path / "b" / "clusters"))
-    with pytest.raises(WrongState, match="expected in row"):
+    with pytest.raises(WrongState, match="expected it in row"):
         Queries(place, SIGNATURES, THRESHOLDS).history("http://a.example/")
     assert queries.history("http://a.example/") is not None
 

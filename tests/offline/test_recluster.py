@@ -313,7 +313,7 @@ def test_two_concurrent_passes_are_refused(tmp_path: Path) -> None:
     corpus = Corpus(str(tmp_path / "corpus"))
 
     def report_step(phase: str, done: int, of: int) -> None:
-        with pytest.raises(StateError, match="another one is running"):
+        with pytest.raises(StateError, match="expected to be the only pass"):
             recluster(corpus, tmp_path / "out", options(), [AllPairs()])
 
     recluster(corpus, tmp_path / "out", options(), [AllPairs()], report_step)

@@ -352,7 +352,7 @@ def test_unusable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongState, match="expected postings of at most 3 rows, got 8; delete it"):
         pairs_of(tmp_path, sketches[:3], OPTIONS)
     (tmp_path / "postings-8").write_bytes(b"")
-    with pytest.raises(CorruptState, match="expected 3840 bytes of postings; delete"):
+    with pytest.raises(CorruptState, match="expected 3840 bytes of postings, got another size; delete"):
         ShingleSource(tmp_path, OPTIONS)
     (tmp_path / "postings.json").write_text('{"version": 7}')
     with pytest.raises(WrongState, match="expected version 3, got 7"):

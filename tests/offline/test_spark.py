@@ -233,7 +233,7 @@ def test_components_of_many_links_equal_those_of_union_find(tmp_path: Path) -> N
 
 def test_two_concurrent_passes_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", settled([document(0, 1)]), version="nd1")
-    with exclusive_pass(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass here"):
+    with exclusive_pass(tmp_path / "out" / WORK), pytest.raises(StateError, match="expected to be the only pass"):
         recluster_spark(str(tmp_path / "corpus"), tmp_path / "out", Options(signature_version="nd1"), MASTER)
 
 

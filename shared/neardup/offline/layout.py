@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final
 
 WORK: Final = "work"
-"""Directory of intermediate files, from which the next pass continues."""
+"""Directory of intermediate files, on which the next pass builds."""
 DOCUMENTS: Final = "gathered"
-"""Directory in `WORK` of the column store."""
+"""Directory of the column store inside `WORK`."""
 _SOURCES: Final = "sources"
 
 

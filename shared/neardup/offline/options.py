@@ -27,7 +27,7 @@ class Options:
 
     @classmethod
     def of(cls, settings: Settings) -> "Options":
-        """Take the options from the settings. Raises SettingsError."""
+        """Derive the options from the settings. Raises SettingsError."""
         choices = SignatureOptions.of(settings)
         return cls(
             signature_version=choices.version,

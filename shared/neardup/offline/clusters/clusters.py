@@ -1,9 +1,10 @@
 """Clusters: documents around a first document, under one of two rules.
 
-`representative`: documents are taken in the order of all pages. A document joins the cluster of an earlier neighbour if
-it resembles the first document of that cluster enough or has an edge with it, for example by spots. Among several such
-clusters it joins the one whose first document it resembles most. Otherwise it starts a cluster. The clusters depend on
-earlier documents only, and a chain of documents that each resemble the next does not become one cluster.
+`representative`: documents are assigned in the order of all pages. A document joins the cluster of an earlier neighbour
+if its resemblance to the first document of that cluster reaches the threshold, or if the two share an edge, for example
+by spots. Among several such clusters it joins the one whose first document it resembles most. Otherwise it starts a
+cluster. The cluster of a document depends only on earlier documents, and a chain of documents that each resemble the
+next does not become one cluster.
 
 `transitive`: connected components of the edges.
 """
@@ -40,7 +41,7 @@ class PreviousClusters(NamedTuple):
 def find_clusters(
     documents: ColumnStore, copies: Copies, edges: Edges, options: Options, previous: PreviousClusters | None = None
 ) -> Leaders:
-    """Assign all rows to clusters, copies to the cluster of their kept row.
+    """Assign all rows to clusters. Copies join the cluster of their kept row.
 
     With `previous`, only rows that are connected to a touched row are assigned again.
     """

@@ -20,7 +20,7 @@ from neardup.util.scratch import SALT
 LEVELS: Final = 3
 """Number of levels of identity. Each level is a column of the checksums."""
 COPY_RELATIONS: Final = RELATIONS[:LEVELS]
-"""Relation of two documents that agree on each level: identical, same-text, same-shingles."""
+"""Relation of two documents for each level on which they agree: identical, same-text, same-shingles."""
 
 
 class Copies(NamedTuple):
@@ -35,7 +35,7 @@ class Copies(NamedTuple):
 
 
 def find_copies(documents: ColumnStore) -> Copies:
-    """Group all rows."""
+    """Group all rows of the column store into copies."""
     with ThreadPoolExecutor(CORES) as pool:
         links = list(pool.map(lambda level: _links(documents.checksums[:, level]), range(LEVELS)))
     a, b = (np.concatenate(side) for side in zip(*links, strict=True))
@@ -47,7 +47,7 @@ def find_copies(documents: ColumnStore) -> Copies:
 
 
 def levels(checksums: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.int8]:
-    """Return for each pair of documents the strongest level on which they agree, LEVELS if there is none.
+    """Return for each pair of documents the strongest level on which they agree, or LEVELS if there is none.
 
     Both arguments have the shape (pairs, levels, words of a checksum).
     """

@@ -1,6 +1,6 @@
 """Edges: pairs whose sketches resemble each other, and documents that are contained in others.
 
-The pairs of all sources are merged and compared in pieces, which bounds the memory and lets all cores work.
+The pairs of all sources are merged and compared in pieces, which bounds the memory and uses all cores.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from neardup.util.parallel import CORES, in_order
 PIECE: Final = 1 << 15
 """Approximate number of pairs per source that are compared at once."""
 SPOTS: Final = "spots"
-"""Name of the source whose score decides by itself: the resemblance of spot signatures."""
+"""Name of the source whose score alone can make an edge: the resemblance of spot signatures."""
 
 
 class Edges(NamedTuple):
@@ -50,7 +50,7 @@ def find_edges(
 ) -> tuple[Edges, Contained]:
     """Compare the pairs of the named sources. Both results are sorted.
 
-    `progress` receives the number of pairs done and of all.
+    `progress` receives the number of pairs done and the number of all pairs.
     """
     done, total = 0, sum(pairs.a.size for _, pairs in sources)
     edges, contained = [], []

@@ -1,4 +1,4 @@
-"""Groups of rows, represented as an array with the group number of each row. Groups are numbered by row numbers."""
+"""Groups of rows as an array with the group number of each row. Group numbers are row numbers."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,8 +1,8 @@
 """Corrections of the stream: documents that the stream called unique and the pass found to be duplicates.
 
 Verdicts of the stream have the revisions 0 and 1. The pass starts at 2 and increments the revision whenever its verdict
-on a document differs from its last one, also when the document turns out to be unique after all. The last verdicts are
-read from the results, so a repeated run gives the same revisions with either engine.
+on a document differs from its previous verdict, also when the document turns out to be unique after all. The previous
+verdicts are read from the results, so a repeated run gives the same revisions with either engine.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,9 @@ class Overturned(NamedTuple):
 
 
 def relations_to(documents: ColumnStore, copies: Copies, rows: NDArray[Any], firsts: NDArray[Any]) -> NDArray[np.int8]:
-    """Return the relations of documents to the first document of their cluster. The first document is identical to
-    itself.
+    """Return the relation of each document to the first document of its cluster.
+
+    The first document is identical to itself.
     """
     found = levels(documents.checksums[rows], documents.checksums[firsts])
     found[found == LEVELS] = NEAR
@@ -61,8 +62,10 @@ def relations_to(documents: ColumnStore, copies: Copies, rows: NDArray[Any], fir
 def find_overturned(
     documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], contained: Contained
 ) -> Overturned:
-    """Find duplicates of the first document of their cluster, and documents in clusters of one that an earlier one
-    contains.
+    """Find documents that the stream called unique and that the pass calls duplicates.
+
+    They are documents that are not the first of their cluster, and documents that are alone in their cluster and
+    contained in an earlier document.
     """
     first = first_of_each(cluster, documents.order)
     unique = documents.relation == UNIQUE
@@ -111,7 +114,8 @@ def read_revisions(path: Path, documents: ColumnStore) -> Revisions | None:
         revision = np.array(revisions, np.int64)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptState(
-            f"{path}: expected the revisions of the last run: {error!r}; without the file, revisions restart"
+            f"{path}: expected the revisions of the last run, got: {error!r}; restore the file, or delete it, after "
+            "which revisions start again"
         ) from error
     there = row != NO_ROW
     return Revisions(row[there], relation[there], target[there], revision[there])

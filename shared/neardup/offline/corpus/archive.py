@@ -1,10 +1,10 @@
 """The stage of the recluster service: writes judged documents and forget orders from the topic into the corpus.
 
-The corpus is the only state of this stage. The name of each file holds the offsets that it covers, and reading resumes
-after the last of them. Documents are buffered until there are enough for a file or until the oldest has waited long
-enough. A full file is staged next to the corpus at once and published by the next checkpoint, so every document in the
-corpus comes from a committed offset. A file holds either documents or forget orders: each change between the two starts
-a new file.
+The corpus is the only state of this stage. The name of each file has the offsets that it covers, and reading resumes
+after the last of them. Documents are buffered until there are enough for a file or until the oldest one has waited long
+enough. A full file is staged at once under a temporary name and published by the next checkpoint, so every document in
+the corpus comes from a committed offset. A file holds either documents or forget orders, so each change between the two
+starts a new file.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from neardup.runtime.stage import Stage, Waves, decoded
 
 _SCHEMAS: Final = dict((DOCUMENTS, FORGOTTEN))
 FILE_BYTES: Final = 64 << 20
-"""Approximate size of the messages in a file."""
+"""Approximate size in bytes of the messages that make a file."""
 
 
 class BatchObserver(Protocol):
@@ -36,9 +36,7 @@ class BatchObserver(Protocol):
 
 
 class Archive(Stage):
-    """The archive of one partition of the documents topic. It writes only to the corpus, which several workers
-    share.
-    """
+    """The archive of one partition of the documents topic. Its only output is the corpus, which workers share."""
 
     name = "recluster"
 
@@ -110,8 +108,9 @@ class Archive(Stage):
     def after_gap(self, directory: Path, group: str) -> str:
         """Return advice for the operator. The corpus is shared, so it must not be deleted because of a gap."""
         return (
-            "restore a newer copy of the corpus, or begin another one with a new folder or address as NEARDUP_CORPUS: "
-            f"it receives the documents that {group} can still read. The old corpus stays unchanged and readable"
+            "restore a newer copy of the corpus, or start a new corpus by setting NEARDUP_CORPUS to another folder or "
+            f"address: it receives the documents that {group} can still read. The old corpus stays unchanged and "
+            "readable"
         )
 
     @property
@@ -119,7 +118,7 @@ class Archive(Stage):
         return bool(self._pending or self._forgotten)
 
     def _prepare(self) -> None:
-        """Stage a file of the buffer, which holds either documents or forget orders."""
+        """Stage the buffer as a file. The buffer holds either documents or forget orders."""
         covered = self._partition, self._first, self._next - 1
         if self._forgotten:
             orders = ForgottenFile(*covered)

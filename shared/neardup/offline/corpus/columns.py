@@ -72,8 +72,8 @@ class ColumnStore:
     """The columns in a directory at the time of opening. Raises StateError if the files cannot be used.
 
     `id` (n, 3), `fingerprint`, `checksums` (n, 3 levels, 2 words) and `size` describe the documents. `relation` (an
-    index into RELATIONS, or UNIQUE) and `match` (n, 3) are the verdict of the stream. `words` holds all sketches, and
-    `starts` (n + 1) the position of each sketch in it.
+    index into RELATIONS, or UNIQUE) and `match` (n, 3) are the verdict of the stream. `words` holds all sketches;
+    `starts` (n + 1) holds the start of each sketch in `words`, and the end of the last.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -98,7 +98,7 @@ class ColumnStore:
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
-        """Position of each row in that order."""
+        """Position of each row in the order of all pages."""
         rank = np.empty(len(self), np.int64)
         rank[self.order] = np.arange(len(self))
         return rank
@@ -151,8 +151,8 @@ class ColumnStore:
         if not need:
             return np.empty(0, dtype)
         if not path.exists() or path.stat().st_size < need:
-            raise CorruptState(f"{path}: expected {need} bytes; delete {self._directory} to rebuild it")
-        # A plain array view: slicing a memmap object is ten times slower.
+            raise CorruptState(f"{path}: expected {need} bytes, got fewer; delete {self._directory} to rebuild it")
+        # Viewed as a plain array, because slicing a memmap object is ten times slower.
         return np.memmap(path, dtype, "r", shape=(count,)).view(np.ndarray)
 
 
@@ -164,8 +164,8 @@ def gather(
 ) -> ColumnStore:
     """Import files that are new in the corpus, except documents that are already stored or forgotten.
 
-    Documents that were imported before they were forgotten stay. `progress` receives the number of files done and of
-    all. Raises WrongState when a file has a different signature version than the files before it.
+    Documents that were imported before they were forgotten stay. `progress` receives the number of files done and the
+    number of all files. Raises WrongState when a file has a different signature version than the files before it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     before = ColumnStore(directory)
@@ -287,5 +287,5 @@ def _load(path: Path) -> Manifest:
         return Manifest(**{**body, "files": files, "ends": tuple(body["ends"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorruptState(
-            f"{path}: expected the manifest of a column store: {error!r}; run again with --full"
+            f"{path}: expected the manifest of a column store, got: {error!r}; run again with --full"
         ) from error

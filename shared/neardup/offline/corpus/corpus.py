@@ -103,12 +103,12 @@ class Corpus:
         return self._files(CorpusFile)
 
     def end(self, partition: int) -> int:
-        """Return the offset after the last one that a file of either kind covers."""
+        """Return the offset after the last offset that a file of either kind covers."""
         files = [*self.files(), *self._files(ForgottenFile)]
         return max((each.last + 1 for each in files if each.partition == partition), default=0)
 
     def forgotten(self) -> Forgotten:
-        """Read all forget orders. Takes 24 bytes per forgotten document."""
+        """Read all forget orders, 24 bytes of memory per forgotten document."""
         found = []
         for file in self._files(ForgottenFile):
             with self._open_file(file) as parquet:
@@ -144,7 +144,7 @@ class Corpus:
                 table, stream, compression="zstd", use_dictionary=["relation"], write_page_checksum=True
             )
             if isinstance(self._system, LocalFileSystem):
-                # Publishing commits the offset, so the content must be durable before.
+                # The offset is committed after publishing, so the content must be durable now.
                 sync_file(stream)
 
     def publish(self, file: CorpusFile) -> None:
@@ -153,8 +153,8 @@ class Corpus:
             self._system.mv(self._staging_path(file), f"{self._root}/{file.name}")
         except FileNotFoundError as error:
             raise StateUnavailable(
-                f"{self._staging_path(file)}: expected the prepared file, but it no longer exists: another worker has "
-                "taken over the partition and writes these documents; restart this worker"
+                f"{self._staging_path(file)}: expected the staged file, got none: another worker has taken over the "
+                "partition and writes these documents; restart this worker"
             ) from error
         if isinstance(self._system, LocalFileSystem):
             sync_directory(self._root)
@@ -200,10 +200,15 @@ def _check(path: str, parquet: pyarrow.parquet.ParquetFile, schema: pyarrow.Sche
     found = parquet.schema_arrow.metadata or {}
     version: str = found.get(_VERSION_KEY, b"").decode()
     if version != VERSION or (schema is SCHEMA and not found.get(_SIGNATURE_KEY)):
-        raise WrongState(f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}")
+        raise WrongState(
+            f"{path}: expected version {VERSION} of a corpus, got {version or 'none'}; use the release that wrote it"
+        )
     missing = set(schema.names) - set(parquet.schema_arrow.names)
     if missing:
-        raise CorruptState(f"{path}: expected the columns of a corpus, {', '.join(sorted(missing))} are missing")
+        raise CorruptState(
+            f"{path}: expected the columns of a corpus, got a file without {', '.join(sorted(missing))}; restore it "
+            "from a copy"
+        )
 
 
 def _parquet(source: IO[bytes]) -> pyarrow.parquet.ParquetFile:
@@ -213,8 +218,8 @@ def _parquet(source: IO[bytes]) -> pyarrow.parquet.ParquetFile:
 
 def _corrupt_file(path: str, error: Exception) -> CorruptState:
     return CorruptState(
-        f"{path}: expected a file of a corpus: {error}; delete all files of its partition and restart the recluster "
-        "worker, which writes them again from the log"
+        f"{path}: expected a file of a corpus, got: {error}; delete all files of its partition and restart the "
+        "recluster worker, which writes them again from the log"
     )
 
 

@@ -1,4 +1,4 @@
-"""Sorted arrays of document ids: a growing set, and a lookup of row numbers.
+"""Document ids in sorted arrays: a growing set, and a lookup of row numbers.
 
 An id is a row of integers, either (timestamp, partition, offset) or (partition, offset).
 """
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_ROW: Final = -1
-"""Row number of a document that is not there."""
+"""Row number of a document that does not exist."""
 
 
 def id_keys(ids: NDArray[np.int64]) -> NDArray[np.bytes_]:
@@ -51,7 +51,7 @@ class RowIndex:
         self._keys = keys[self._order]
 
     def rows_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the row of each id, NO_ROW where there is none."""
+        """Return the row of each id, or NO_ROW if there is none."""
         if not self._keys.size:
             return np.full(len(ids), NO_ROW)
         wanted = id_keys(ids)

@@ -38,7 +38,7 @@ def ids_of(batch: pyarrow.RecordBatch) -> NDArray[np.int64]:
 
 
 def orphaned_sketches(corpus: Corpus, files: Sequence[CorpusFile], forgotten_ids: ForgottenIds) -> dict[bytes, bytes]:
-    """Return sketches of forgotten documents that copies in the files depend on, by the checksum of their tokens.
+    """Return the sketches of forgotten documents on which copies in the files depend, by the checksum of tokens.
 
     A copy is stored without a sketch because its first document has one. When the first document is forgotten, the copy
     must inherit the sketch, or no other document would be compared with it. Reads the files twice and keeps about 100

@@ -21,14 +21,14 @@ from neardup.util.parallel import CORES, in_order
 _BYTES_A_PAIR: Final = 32
 """Memory per pair that sorting or merging needs."""
 _SAMPLED: Final = 64
-"""Sampled pairs per range, over all runs, from which the bounds of the ranges are chosen."""
+"""Number of sampled pairs per range, over all runs, from which the bounds of the ranges are chosen."""
 
 Score = Callable[[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
-"""(pairs as a << 32 | b, count of each) -> a score each, negative for rejected pairs."""
+"""(pairs as a << 32 | b, count of each pair) -> score of each pair, negative for rejected pairs."""
 
 
 class CountedPairs(NamedTuple):
-    """Sorted pairs, a << row_bits | b, and the count of each."""
+    """Sorted pairs as a << row_bits | b, and the count of each pair."""
 
     pairs: NDArray[np.uint64]
     counts: NDArray[np.uint32]
@@ -47,10 +47,10 @@ class CountedRun(Protocol):
 
 
 class RunBuffer:
-    """A buffer for pairs of rows below 2^row_bits. The caller sets `filled` and calls `cut` when the buffer is full.
+    """A buffer for pairs of rows below 2^row_bits, which writes runs to a directory of its own.
 
-    Takes `memory_bytes`, or the memory for `least` pairs if that is more. The directory must be used by this buffer
-    only.
+    A caller that writes to `pairs` directly sets `filled`, and calls `cut` when the buffer is full. The buffer takes
+    `memory_bytes`, or the memory for `least` pairs if that is more.
     """
 
     def __init__(self, memory_bytes: int, least: int, row_bits: int, directory: Path) -> None:
@@ -138,7 +138,7 @@ def merge_runs(
 
     def wanted(number: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
         last = cuts[number + 1] if number + 1 < len(cuts) else None
-        # The parts have no name, so that each is freed once it is merged.
+        # The parts are not assigned to a name, so that each is freed once it is merged.
         pairs, counts = merge_pairwise(
             [run.read_range(cuts[number], last) for run in runs],
             lambda one, other: CountedPairs(*merge_counted(*one, *other)),

@@ -1,10 +1,10 @@
 """Pairs of documents whose fingerprints differ in a few bits: new fingerprints are matched against all fingerprints.
 
-These sources keep no state between calls: the fingerprints of the column store are the file to search. The score is the
+These sources keep no state between calls, because they search the fingerprints of the column store. The score is the
 distance in bits.
 
 A pair of fingerprints stands for all pairs of rows that have them, possibly millions. The pairs of rows are therefore
-counted in bounded memory, like those of shared keys (`counted_runs`).
+counted in bounded memory, like pairs of rows with shared keys (`counted_runs`).
 """
 
 import shutil
@@ -34,7 +34,7 @@ TABLES: Final = 10
 HEADER: Final = 16
 """Number of leading bits of which the probabilistic search flips at most one."""
 _BYTES_A_ROW_PAIR: Final = 256
-"""Memory to create a pair of rows, counted twice."""
+"""Memory for creating a pair of rows, in bytes: twice the memory needed."""
 _BLOCK: Final = 1 << 14
 """Number of pairs whose distances are computed at once."""
 
@@ -94,7 +94,7 @@ def _distances(
 class PsmSource(HammingSource):
     """Most pairs within k bits, found with one table (Sood & Loguinov 2011 §6.3).
 
-    The corpus has no simhash weights, so all bits count as equally volatile, and the search flips none or one of the 16
+    The corpus has no simhash weights, so all bits count as equally volatile, and the search flips at most one of the 16
     leading bits. It finds pairs that differ in at most one of these bits: all pairs at distance 1, 94% at distance 2
     and 85% at distance 3.
     """
@@ -118,7 +118,7 @@ class _FingerprintFile:
         self.common = IgnoredKeys(int((~few).sum()), int(counts[~few].sum()))
 
     def fingerprints_from(self, first_new: int) -> NDArray[np.uint64]:
-        """Return the fingerprints of rows from `first_new` on."""
+        """Return the fingerprints of all rows with a number of at least `first_new`."""
         last = self._rows[self._starts + self._counts - 1]
         new: NDArray[np.uint64] = self.distinct[last >= first_new]
         return new
@@ -126,11 +126,11 @@ class _FingerprintFile:
     def row_pairs(
         self, near: batch.Pairs, queries: NDArray[np.uint64], first_new: int, most: int
     ) -> Iterator[NDArray[np.uint64]]:
-        """Yield the pairs of rows, a << row_bits | b with b from `first_new` on, for pairs of near fingerprints.
+        """Yield the pairs of rows, a << row_bits | b with b >= first_new, for pairs of near fingerprints.
 
-        Each pair of rows comes once, with at most `most` pairs at a time.
+        Yields each pair of rows once, and at most `most` pairs at a time.
         """
-        # A pair of two queries was found twice.
+        # A pair of two queries was found twice: keep it once.
         once = (near.query <= near.fingerprint) | ~np.isin(near.fingerprint, queries)
         one = np.searchsorted(self.distinct, near.query[once])
         other = np.searchsorted(self.distinct, near.fingerprint[once])

@@ -18,7 +18,7 @@ class Pairs(NamedTuple):
 
 
 class IgnoredKeys(NamedTuple):
-    """Number of keys that were ignored because too many documents have them, and the number of their postings."""
+    """Number of keys that were ignored because too many documents have them, and number of their postings."""
 
     common_keys: int
     common_postings: int
@@ -42,4 +42,4 @@ class PairSource(Protocol):
         first_new: int,
         progress: Callable[[int, int], None],
     ) -> tuple[Pairs, IgnoredKeys]:
-        """Return the new pairs. `progress` receives the number of steps done and of all."""
+        """Return the new pairs. `progress` receives the number of steps done and the number of all steps."""

@@ -3,8 +3,9 @@
     <directory>/postings.json     kind of keys, number of rows, starts of partitions, checksum
     <directory>/postings-<rows>   little-endian words in partitions (see `kernels.offline.postings`)
 
-New rows are sorted on their own and merged in. The new file becomes valid when postings.json names it, after it is
-durable: a crash leaves the old postings, and repeating the call gives the same result.
+New rows are sorted and then merged with the old postings into a new file. The new file becomes valid when postings.json
+names it, which happens after the file is durable: a crash leaves the old postings, and repeating the call gives the
+same result.
 """
 
 import json
@@ -45,11 +46,11 @@ class Keys(NamedTuple):
 
 
 KeysOf = Callable[[ColumnStore, NDArray[np.int64]], Keys]
-"""(documents, rows) -> their keys. Called from several threads, so it should release the GIL."""
+"""(documents, rows) -> keys of the rows. Called from several threads, so it should release the GIL."""
 
 
 class PostingsRun(NamedTuple):
-    """Sorted postings in partitions. `starts` has the start of each partition and the end of the last."""
+    """Sorted postings in partitions. `starts` has the start of each partition and the end of the last partition."""
 
     words: NDArray[np.uint64]
     starts: NDArray[np.int64]
@@ -89,15 +90,16 @@ class Postings:
         most_keys: NDArray[np.int64],
         memory_bytes: int,
     ) -> Iterator[None]:
-        """Extend the postings by rows that are new since the last time, except rows that are not in `kept`.
+        """Extend the postings by rows that are new since the last call, except rows that are not in `kept`.
 
-        The new postings are available in the body of the `with` statement and become permanent if it succeeds. They are
-        written to disk while the body runs. `most_keys` has an upper bound for the number of keys of each row. Memory
-        is bounded by `memory_bytes` as long as all postings together are at most 64 times as large.
+        The new postings are available in the body of the `with` statement and become permanent if the body succeeds.
+        They are written to disk while the body runs. `most_keys` has an upper bound for the number of keys of each row.
+        Memory is bounded by `memory_bytes` as long as all postings together are at most 64 times as large.
         """
         if self.rows > len(documents):
             raise WrongState(
-                f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it"
+                f"{self._directory}: expected postings of at most {len(documents)} rows, got {self.rows}; delete it "
+                "and the next pass rebuilds it"
             )
         self._verify()
         if self.rows == len(documents):
@@ -105,7 +107,7 @@ class Postings:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
         for path in self._directory.glob(f"{_PART}*"):
-            # Remove what a crash left: this call may write fewer files.
+            # Remove files that a crash left, because this call may write fewer files.
             path.unlink()
         beside = self._directory / "postings.new"
         with ThreadPoolExecutor(CORES) as pool:
@@ -172,11 +174,16 @@ class Postings:
             text = path.read_text()
             body = json.loads(text)
             if body["version"] != VERSION:
-                raise WrongState(f"{path}: expected version {VERSION}, got {body['version']}")
+                raise WrongState(
+                    f"{path}: expected version {VERSION}, got {body['version']}; delete its directory and the next "
+                    "pass rebuilds it"
+                )
             about, rows, starts = str(body["about"]), int(body["rows"]), np.array(body["starts"], np.int64)
             checksum = int(body["checksum"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorruptState(f"{path}: expected postings: {error!r}; delete {self._directory}") from error
+            raise CorruptState(
+                f"{path}: expected postings, got: {error!r}; delete {self._directory} and the next pass rebuilds it"
+            ) from error
         if about != self._about:
             return
         data = self._directory / f"postings-{rows}"
@@ -193,7 +200,8 @@ class Postings:
         if got != self._checksum:
             path = self._directory / f"postings-{self.rows}"
             raise CorruptState(
-                f"{path}: expected checksum {self._checksum:08x}, got {got:08x}; delete {self._directory}"
+                f"{path}: expected checksum {self._checksum:08x}, got {got:08x}; delete {self._directory} and the next "
+                "pass rebuilds it"
             )
 
 
@@ -201,12 +209,15 @@ def _mapped(path: Path, count: int) -> NDArray[np.uint64]:
     if not count:
         return np.empty(0, np.uint64)
     if not path.exists() or path.stat().st_size != 8 * count:
-        raise CorruptState(f"{path}: expected {8 * count} bytes of postings; delete {path.parent}")
+        raise CorruptState(
+            f"{path}: expected {8 * count} bytes of postings, got another size; delete {path.parent} and the next pass "
+            "rebuilds it"
+        )
     return np.memmap(path, "<u8", "r", shape=(count,))
 
 
 def _chunks(most_keys: NDArray[np.int64], first: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that have at most `most` keys together, or consist of one row."""
+    """Yield ranges of rows that have at most `most` keys together, or that consist of one row."""
     ends = np.cumsum(most_keys)
     while first < ends.size:
         before = int(ends[first - 1]) if first else 0
@@ -231,7 +242,7 @@ def _sorted(documents: ColumnStore, rows: NDArray[np.int64], keys_of: KeysOf, po
 
     def sort_partition(number: int) -> None:
         part = run.partition(number)
-        # Rows are in order already, and the sort is stable: sort by the key alone.
+        # Rows are already in order and the sort is stable, so it is enough to sort by the key.
         sort_words(part, np.empty_like(part), 32, 64)
 
     list(pool.map(divide_block, range(len(blocks))))
@@ -277,7 +288,7 @@ def _merged_partition(runs: list[PostingsRun], number: int) -> NDArray[np.uint64
 
 
 def merge_pairwise(parts: Sequence[_T], merge_two: Callable[[_T, _T], _T]) -> _T:
-    """Merge the parts in pairs until one is left: log2 passes over the data (Broder 1997)."""
+    """Merge n parts in pairs until one is left, in log2(n) passes over the data (Broder 1997)."""
     while len(parts) > 1:
         parts = [merge_two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
     return parts[0]

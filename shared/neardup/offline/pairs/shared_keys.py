@@ -26,7 +26,7 @@ def pairs_with_shared_keys(
     score: Score,
     progress: Callable[[int, int], None],
 ) -> tuple[Pairs, IgnoredKeys]:
-    """Return the pairs of rows that share a key, of which one row is `first_new` or later and which the score accepts.
+    """Return the pairs of rows that share a key, include a row from `first_new` on, and are accepted by the score.
 
     `participation` limits the keys of each row by their rarity (`kernels.offline.postings.rarity`). Keys of more than
     `common` participating rows are ignored. Memory is bounded by `memory_bytes` and by `common` words per core.

@@ -30,20 +30,21 @@ from neardup.offline.pairs.shared_keys import pairs_with_shared_keys
 from neardup.signatures.packed_sketch import LEAST_SAMPLED
 
 MARGIN: Final = 0.25
-"""Tolerance of the estimate by samples. Pairs whose samples are below the thresholds by more than this are dropped.
+"""Tolerance of the estimate by samples. Pairs whose estimate is below the thresholds by more than this are dropped.
 
-It is four standard deviations of the difference between the estimate of the resemblance by samples (about 75 shingles)
-and the one by 128 MIPs values, which decides. Containment is decided by the same samples, so no pair is lost.
+For resemblance, the decision uses 128 MIPs values instead. The tolerance is four standard deviations of the difference
+between this estimate and the estimate by samples of about 75 shingles. Containment is decided by the same samples, so
+no contained document is lost.
 """
 _ROUNDING: Final = 1e-9
 
 
 class SharedKeyBounds(NamedTuple):
-    """Lower bounds for the number of keys that a row shares with a row that it should be paired with.
+    """Lower bounds for the number of keys that a row shares with each row with which it should form a pair.
 
-    `with_any` is the bound for any other row; `as_smaller` is the bound as the smaller row, at its own modulus and at
-    the following ones. `sizes` has the number of keys of the row at each modulus, including common keys. `exponents` is
-    explained at TakingPart. Keys without a modulus have one column.
+    `with_any` is the bound for any other row. `as_smaller` is the bound if the row is the smaller one of the pair, at
+    its own modulus and at the following moduli. `sizes` has the number of keys of the row at each modulus, including
+    common keys. `exponents` is explained at TakingPart. Keys without a modulus have one column.
     """
 
     with_any: NDArray[np.int64]
@@ -55,7 +56,7 @@ class SharedKeyBounds(NamedTuple):
 class KeySource(ABC):
     """Pairs of documents that share keys of one kind. A subclass defines the keys, the bounds and the score.
 
-    The postings are kept between passes, and new rows are merged in. Pairs found by a shingle stay when the shingle
+    The postings are kept between passes, and new rows are merged into them. Pairs found by a key remain when the key
     becomes common later.
     """
 
@@ -105,11 +106,11 @@ class KeySource(ABC):
         return None
 
     def _participation(self, documents: ColumnStore, kept: NDArray[np.bool_]) -> tuple[TakingPart, NDArray[np.uint16]]:
-        """Return the participation of each row by rarity of keys, and the number of keys beyond it.
+        """Return the participation of each row by rarity of keys, and the numbers of its keys beyond the participation.
 
-        The numbers beyond are those as the smaller row at each modulus, and those with any row. Rows that share n keys
-        share a key that is not among the n - 1 most frequent of either, so these frequent keys can be skipped. They are
-        mainly keys that all pages of a host share.
+        The numbers are given for the row as the smaller one at each modulus, and for the row with any other. Two rows
+        that share n keys share a key that is not among the n - 1 most frequent keys of either row, so these frequent
+        keys can be skipped. They are mainly keys that all pages of a host share.
         """
         common = self._options.common
         everywhere = np.where(kept, common.bit_length(), 0).astype(np.uint8)
@@ -154,11 +155,12 @@ class ShingleSource(KeySource):
     def _bounds(self, documents: ColumnStore) -> SharedKeyBounds:
         """Return the bounds that follow from the thresholds.
 
-        With any row: the number that containment requires, if resemblance requires no less, which holds for nearly all
-        rows. A small sample comes from a small document and is complete: every document with a coarser sample is
-        larger.
+        The bound with any row is the number of keys that containment requires, if resemblance requires no fewer, which
+        holds for nearly all rows. A small sample comes from a small document and is complete, so every document with a
+        coarser sample is larger.
 
-        As the smaller row, of s keys: at least c s for a containment of c, and 2 r s / (1 + r) for a resemblance of r.
+        The bound as the smaller row, with s keys, is c s for a containment of c, and 2 r s / (1 + r) for a resemblance
+        of r.
         """
         resemblance, containment = self._least
         exponents, sizes = sample_sizes(documents.words, documents.starts)
@@ -192,8 +194,9 @@ class SuperShingleSource(KeySource):
 
 
 class BandSource(KeySource):
-    """Pairs of documents that share bands of the MIPs vector (lecture V.5.4). The score is the number of shared
-    bands.
+    """Pairs of documents that share bands of the MIPs vector (lecture V.5.4).
+
+    The score is the number of shared bands.
     """
 
     name = "bands"
@@ -207,10 +210,10 @@ class BandSource(KeySource):
 
 
 class SpotSource(KeySource):
-    """Pairs of documents with similar bags of spot signatures that share at least one spot that is not common (lecture
-    V.5.2).
+    """Pairs of documents with similar bags of spot signatures (lecture V.5.2).
 
-    The score is the resemblance of the bags. Pairs below the threshold are dropped.
+    The bags must share at least one spot that is not common. The score is the resemblance of the bags. Pairs below the
+    threshold are dropped.
     """
 
     name = "spots"
@@ -246,5 +249,5 @@ _SOURCES: Final[dict[str, Callable[[Path, Options], PairSource]]] = {
 
 
 def make_source(name: str, directory: Path, options: Options) -> PairSource:
-    """Create the source with this name in the settings. It keeps its state in the directory, which must be its own."""
+    """Create the source with this name in the settings. It keeps its state in the directory, which no other may use."""
     return _SOURCES[name](directory, options)

@@ -13,8 +13,9 @@ LOCK: Final = "lock"
 
 @contextmanager
 def exclusive_pass(work: Path) -> Iterator[None]:
-    """Hold the lock of a results directory, which also ends with the process. Raises StateError if another pass holds
-    it.
+    """Hold the lock of a results directory. Raises StateError if another pass holds it.
+
+    The lock is also released when the process ends.
     """
     work.mkdir(parents=True, exist_ok=True)
     with (work / LOCK).open("a") as file:
@@ -22,6 +23,6 @@ def exclusive_pass(work: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StateError(
-                f"{work}: expected to be the only pass here, another one is running: wait for it"
+                f"{work}: expected to be the only pass in this directory, got a second one: wait for the other to end"
             ) from error
         yield

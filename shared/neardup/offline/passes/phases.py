@@ -1,6 +1,6 @@
 """Phases of a pass. Each phase writes its output to a file that names the run, and a finished phase is not repeated.
 
-The file of the previous run remains until the file of this run replaces it, so a phase can build on it.
+The file of the previous run remains until the file of this run replaces it, so a phase can use its previous output.
 """
 
 import time
@@ -20,7 +20,7 @@ _MAGIC: Final = b"NDPHASE\0"
 _VERSION: Final = 1
 
 Progress = Callable[[str, int, int], None]
-"""Receives the phase and the number of its steps done and of all. The last step ends when the output is durable."""
+"""(phase, number of its steps done, number of all its steps). The last step ends when the output is durable."""
 
 
 class PhaseOutput(NamedTuple):
@@ -51,8 +51,9 @@ class Phases:
         return self._path(name).exists() and self._run_of(name) == self._run
 
     def previous(self, name: str) -> Contents | None:
-        """Return the output of a phase in the previous run, None in the first run. Raises StateError if it is
-        missing.
+        """Return the output of a phase in the previous run, or None in the first run.
+
+        Raises StateError if the output is missing.
         """
         if not self._run.first:
             return None
@@ -66,10 +67,10 @@ class Phases:
     def run(
         self, name: str, find: Callable[[], PhaseOutput], *, writes: Sequence[Path] = (), mapped: bool = False
     ) -> Contents:
-        """Return the output of a phase, computed now or before a restart.
+        """Return the output of a phase. Compute it unless the run has already done so before a restart.
 
-        `writes` lists other files that the phase writes. With `mapped`, arrays computed before are memory-mapped
-        instead of read.
+        `writes` lists other files that the phase writes. With `mapped`, arrays computed before the restart are
+        memory-mapped instead of read.
         """
         if self.is_done(name) and all(path.exists() for path in writes):
             return self.load(name, mapped=mapped)

@@ -40,10 +40,10 @@ _DROPPED: Final = "dropped-"
 def run_pass(
     address: str, directory: Path, options: Options, progress: Progress = lambda phase, done, of: None
 ) -> Report:
-    """Cluster the corpus at an address with the pair sources that the options name. May block for long.
+    """Cluster the corpus at an address with the pair sources that the options name. May block for hours.
 
-    If documents of the previous pass were forgotten since, the pass recomputes everything. An exception from `progress`
-    aborts the pass, and the next pass resumes it. Raises StateError.
+    If documents of the previous pass have been forgotten since then, the pass recomputes everything. An exception from
+    `progress` aborts the pass, and the next pass resumes it. Raises StateError.
     """
     corpus = Corpus(address)
     reset_if_forgotten(corpus, directory)
@@ -58,7 +58,7 @@ def recluster(
     sources: Sequence[PairSource],
     progress: Progress = lambda phase, done, of: None,
 ) -> Report:
-    """Cluster all documents of the corpus and write the results to the directory. May block for long.
+    """Cluster all documents of the corpus and write the results to the directory. May block for hours.
 
     Raises StateError when the directory is in use or was made with other options, or when the corpus has a different
     signature version than the options.
@@ -96,13 +96,14 @@ def recluster(
 def reset_pass(directory: Path) -> None:
     """Delete all intermediate files, so that the next pass recomputes everything, with any options. Raises StateError.
 
-    The results remain until the next pass replaces them: its revisions continue those in the results.
+    The results remain until the next pass replaces them, because its revisions continue the revisions in the results.
     """
     work = work_directory(directory)
     if not work.exists():
         return
     with exclusive_pass(work):
-        # Remove the column store last and rename directories first: after a crash, the remaining files are consistent.
+        # Rename each directory before removing it, and remove the column store last. After a crash, the remaining files
+        # are then consistent.
         for path in work.glob(f"{_DROPPED}*"):
             shutil.rmtree(path)
         for path in sorted(work.iterdir(), key=lambda path: (path.name == DOCUMENTS, path.name != run_file.FILE)):
@@ -113,7 +114,7 @@ def reset_pass(directory: Path) -> None:
 
 
 def reset_if_forgotten(corpus: Corpus, directory: Path) -> None:
-    """Reset the pass if documents of the last run were forgotten since, because any of its results may depend on them.
+    """Reset the pass if documents of the last run have been forgotten, because any result may depend on them.
 
     Call this before pair sources are created, which load their state. Raises StateError.
     """

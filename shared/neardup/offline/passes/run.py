@@ -4,7 +4,8 @@ A run compares the documents that are new since the previous run with each other
 recomputes the clusters that they touch. The results equal those of one run over all documents, with one exception:
 edges found through a shingle remain when the shingle becomes common later.
 
-Edges can disappear: a new document that comes before its copies is kept instead of them, with its own edges.
+Edges can disappear: a new document that precedes its copies in the order of all pages is kept instead of the copy that
+was kept before, and gets edges of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ INDEX: Final = "index"
 
 
 class SourceCounts(NamedTuple):
-    """Counts by the name of the pair source, of one run."""
+    """Counts of one run by the name of the pair source."""
 
     pairs: dict[str, int]
     common_keys: dict[str, int]
@@ -71,7 +72,7 @@ class PassRun:
         return Phases(work, run, lambda phase, done, of: None).is_done(INDEX)
 
     def run(self) -> Report:
-        """Run the phases that are not finished."""
+        """Run the phases that are not finished, and return the report."""
         copies = self._copies()
         counts, edges, contained, touched = self._edges(copies)
         leaders = self._clusters(copies, edges, touched)

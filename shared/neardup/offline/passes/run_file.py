@@ -28,14 +28,17 @@ def load(directory: Path, options: Options) -> RunKey | None:
         body = json.loads(path.read_text())
         version, made_with, run = body["version"], body["options"], RunKey(**body["run"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptState(f"{path}: expected the last run: {error!r}; run again with --full") from error
+        raise CorruptState(f"{path}: expected the last run, got: {error!r}; run again with --full") from error
     if version != VERSION:
         raise WrongState(f"{path}: expected version {VERSION}, got {version}; run again with --full")
     requested = _lasting_options(options)
     changed = [name for name in requested if requested[name] != made_with.get(name)]
     if changed:
         differences = "; ".join(f"{name}: expected {made_with.get(name)}, got {requested[name]}" for name in changed)
-        raise WrongState(f"{path}: made with other options: {differences}; use these, another directory, or --full")
+        raise WrongState(
+            f"{path}: expected the options of the last run, got others: {differences}; use the expected options, "
+            "another directory, or --full"
+        )
     return run
 
 
@@ -46,8 +49,9 @@ def begin(directory: Path, options: Options, run: RunKey) -> None:
 
 
 def next_run(before: RunKey | None, manifest: Manifest) -> RunKey:
-    """Return the run over the present column store, or `before` if there are no new rows. Raises WrongState if rows
-    were lost.
+    """Return the run over the present column store, or `before` if there are no new rows.
+
+    Raises WrongState if rows were lost.
     """
     files = _digest(manifest, len(manifest.files))
     if before is None:
@@ -55,8 +59,8 @@ def next_run(before: RunKey | None, manifest: Manifest) -> RunKey:
     # Row numbers stay valid as long as the imported files begin with the same files.
     if before.files != _digest(manifest, int(before.files.partition("-")[0])):
         raise WrongState(
-            f"expected the {before.rows} documents of the last run and more, got {manifest.rows} that were imported "
-            "again: run again with --full"
+            f"expected the {before.rows} documents of the last run with the same row numbers, got {manifest.rows} that "
+            "were imported again: run again with --full"
         )
     return before if manifest.rows == before.rows else RunKey(before.rows, manifest.rows, files)
 

@@ -19,7 +19,7 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster of one or more documents. `urls` has the last fetched document of each URL, the latest first."""
+    """A cluster of one or more documents. `urls` has the last fetched document per URL, the latest first."""
 
     name: str
     size: int
@@ -61,8 +61,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarDocument:
-    """A document that resembles a text. Its relation is "contains" if the text contains it, "contained" if it contains
-    the text.
+    """A document that resembles a text.
+
+    `relation` is "contains" if the text contains the document, and "contained" if the document contains the text.
     """
 
     url: str
@@ -86,11 +87,10 @@ class SimilarDocuments:
 
 @dataclass(frozen=True, slots=True)
 class NewLocation:
-    """The present location of a page: the last fetched document under another URL, and its relation to the lost
-    document.
+    """The present location of a page: the document of its cluster that was last fetched under another URL.
 
-    `relation` is None if both resemble the first document of their cluster but not each other, or if the pass kept no
-    sketches to compare.
+    `relation` relates it to the last document of the queried URL. It is None if both resemble the first document of
+    their cluster but not each other, or if the pass kept no sketches to compare.
     """
 
     url: str
@@ -104,7 +104,7 @@ class NewLocation:
 class Moved:
     """The last document of a URL and the present location of its page.
 
-    `moved` is true if the page was fetched there after it was last fetched here.
+    `moved` is true if the page was fetched at that location after it was last fetched at this URL.
     """
 
     url: str

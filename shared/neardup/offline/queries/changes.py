@@ -28,7 +28,7 @@ TENTHS: Final = 10
 
 
 class Change(StrEnum):
-    """Kind of change from one version to the next, the smallest first."""
+    """Kinds of change from one version to the next, the smallest first."""
 
     UNCHANGED = "unchanged"
     SAME_TEXT = "same-text"
@@ -47,7 +47,7 @@ _CHANGE_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A document of a URL and its change from the version before, None for the first version."""
+    """A document of a URL and its change from the previous version. The change is None for the first version."""
 
     document: str
     fetched_at: str | None
@@ -67,7 +67,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ChangingHost:
-    """URLs of a host with several documents, their versions, and the number of changes of the text."""
+    """Counts of a host: URLs with several documents, versions of these URLs, and changes of the text."""
 
     name: str
     urls: int
@@ -77,10 +77,10 @@ class ChangingHost:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """Changes over all URLs with several documents: pairs of successive versions by change and by tenths of
-    resemblance.
+    """Changes over all URLs with several documents.
 
-    The last tenth includes a resemblance of 1. `hosts` is sorted by changes of the text in descending order.
+    Pairs of successive versions are counted by change and by tenths of resemblance; the last tenth includes 1. `hosts`
+    is sorted by changes of the text in descending order.
     """
 
     urls: int
@@ -91,7 +91,7 @@ class ChangeSummary:
 
 
 def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thresholds) -> History:
-    """Return the history of one URL from its documents, at least one, in any order. Raises StateError."""
+    """Return the history of one URL from one or more documents in any order. Raises StateError."""
     ordered = sorted(entries, key=lambda each: (each.fetched, each.id))
     versions = [_version(ordered[0], None, None)]
     for before, after in pairwise(ordered):
@@ -103,8 +103,9 @@ def history_of(documents: ColumnStore, entries: Sequence[Entry], thresholds: Thr
 def summarise(
     documents: ColumnStore, entries: Iterable[Entry], thresholds: Thresholds, most_hosts: int = 10
 ) -> ChangeSummary:
-    """Summarise all URLs with several documents. `entries` must be grouped by URL. Memory grows with hosts, not with
-    URLs.
+    """Summarise all URLs with several documents. `entries` must be grouped by URL.
+
+    Memory grows with the number of hosts, not with the number of URLs.
     """
     by_change: Counter[str] = Counter()
     by_resemblance = [0] * TENTHS
@@ -113,7 +114,7 @@ def summarise(
     changes: Counter[str] = Counter()
     for url, some in groupby(entries, key=lambda each: each.url):
         history = history_of(documents, list(some), thresholds)
-        if len(history.versions) < 2:  # the hash of the URL is that of another URL
+        if len(history.versions) < 2:  # The URL was selected because another URL has the same hash.
             continue
         host = host_or_url(url)
         urls[host] += 1

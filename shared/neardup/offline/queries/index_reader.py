@@ -52,14 +52,13 @@ _FETCHED_AGAIN: Final = """
 
 
 class Entry(NamedTuple):
-    """A document in the index. The fields are the columns of its table, apart from a checksum, which SQLite does not
-    provide.
+    """A document in the index. The fields are the columns of the table, except for the checksum of the row.
 
-    Create entries with keyword arguments.
+    Create entries with keyword arguments. SQLite has no checksums, so the table stores one per row.
 
     `fetched` is the fetch time in milliseconds: `fetched_at` if it is a time in ISO 8601, otherwise the time of the
-    record. `kept` is the document that stands for its copies. `row` and `kept_row` are rows of the two in the column
-    store, -1 if the pass kept no sketches.
+    record. `kept` is the document that is compared instead of its copies. `row` and `kept_row` are the rows of the
+    document and of the kept document in the column store, or -1 if the pass kept no sketches.
     """
 
     timestamp: int
@@ -98,7 +97,7 @@ class IndexReader:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise NotClustered(f"{path}: expected an index of clusters, there is none yet; {HOW_TO_MAKE}")
+            raise NotClustered(f"{path}: expected an index of clusters, got none yet; {HOW_TO_MAKE}")
         self._path = path
         # The file is replaced and never modified, so no lock is needed.
         self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
@@ -121,20 +120,18 @@ class IndexReader:
         try:
             return [self._entry(row) for row in self._select(_BY_URL, url_hash(url), url)]
         except UnicodeEncodeError:
-            return []  # A command line may contain lone surrogates, a crawled URL never does.
+            return []  # A URL from the command line may contain lone surrogates; a crawled URL never does.
 
     def entry(self, document: DocumentId) -> Entry | None:
-        """Return the entry of a document, None if there is none."""
+        """Return the entry of a document, or None."""
         rows = self._select(_BY_ID, document.partition, document.offset, document.timestamp)
         return next((self._entry(row) for row in rows), None)
 
     def url_of(self, document: str) -> str:
-        """Return the URL of a document that another entry refers to. Raises CorruptState if there is no such
-        document.
-        """
+        """Return the URL of a document to which another entry refers. Raises CorruptState if it does not exist."""
         for row in self._select(_BY_NAME, *DocumentId.parse(document)):
             return self._entry(row).url
-        raise CorruptState(f"{self._path}: expected the document {document}, there is none; {HOW_TO_MAKE}")
+        raise CorruptState(f"{self._path}: expected the document {document}, got none; {HOW_TO_MAKE}")
 
     def urls_in(self, cluster: str, limit: int) -> list[Entry]:
         """Return the last fetched document of each URL in a cluster, the latest first."""
@@ -170,7 +167,7 @@ class IndexReader:
         try:
             yield from self._database.execute(sql, parameters)
         except sqlite3.DatabaseError as error:
-            raise CorruptState(f"{self._path}: expected an index of clusters: {error}; {HOW_TO_MAKE}") from error
+            raise CorruptState(f"{self._path}: expected an index of clusters, got: {error}; {HOW_TO_MAKE}") from error
 
 
 def checksum_of(entry: Entry) -> int:

@@ -1,8 +1,8 @@
 """The index of an offline pass: URL → documents → cluster → URLs (Broder 1997, "Query support"), in one SQLite file.
 
-The index is built under a temporary name from the results next to it and then renamed. A reader always sees a complete
-index and keeps the one that it opened. A finished index is never modified. URLs are found by their hash, as in the
-paper, which keeps the lookup table small regardless of the length of URLs.
+The index is built from the results in its directory, under a temporary name, and then renamed. A reader always opens a
+complete index and keeps using it. A finished index is never modified. URLs are found by their hash, as in the paper,
+which keeps the lookup table small regardless of the length of URLs.
 """
 
 import sqlite3
@@ -57,9 +57,9 @@ _INDEXES: Final = """
 def build_index(results: Path, documents: ColumnStore | None = None) -> Path:
     """Build the index of the results in a directory and replace the previous one. Return its path.
 
-    With the documents, the index also has their rows, which are needed to relate documents that the results do not
-    compare. Raises StateError if the results cannot be used. Memory grows by about 100 bytes per document, not with the
-    results.
+    With `documents`, the index also has their rows in the column store, by which queries compare documents that the
+    results do not compare. Raises StateError if the results cannot be used. Memory grows by about 100 bytes per
+    document, whatever the size of the results.
     """
     with replacing_path(results / FILE) as beside:
         _fill(beside, results, documents)
@@ -86,8 +86,9 @@ def _fill(beside: Path, results: Path, documents: ColumnStore | None) -> None:
 
 
 def fetch_time(fetched_at: str | None, timestamp: int) -> int:
-    """Return the fetch time of a document in milliseconds: the crawler's time if it is valid, else the time of the
-    record.
+    """Return the fetch time of a document in milliseconds.
+
+    It is the crawler's time if that is valid, otherwise the time of the record.
     """
     try:
         time = datetime.fromisoformat(fetched_at or "")
@@ -111,7 +112,7 @@ class _StoredRows:
         rows = self._rows.rows_of(ids)
         if (rows == NO_ROW).any():
             missing = DocumentId(*ids[np.argmax(rows == NO_ROW)].tolist())
-            raise WrongState(f"document {missing}: expected it in the column store; {HOW_TO_MAKE} --full")
+            raise WrongState(f"document {missing}: expected a row in the column store, got none; {HOW_TO_MAKE} --full")
         kept = self._kept[rows]
         names = (f"{partition}:{offset}" for _, partition, offset in self._documents.id[kept].tolist())
         return zip(rows.tolist(), names, kept.tolist(), strict=True)
@@ -145,11 +146,11 @@ def _entries(batch: pyarrow.RecordBatch, stored: _StoredRows) -> Iterator[Entry]
 def _batches(path: Path, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a file, or of a directory of parts, with the columns in the order of the schema."""
     if not path.exists():
-        raise NotClustered(f"{path}: expected results of an offline pass, there are none; {HOW_TO_MAKE}")
+        raise NotClustered(f"{path}: expected results of an offline pass, got none; {HOW_TO_MAKE}")
     try:
         for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
             with pyarrow.parquet.ParquetFile(part, page_checksum_verification=True) as file:
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names):
                     yield batch.select(schema.names)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-        raise CorruptState(f"{path}: expected results of an offline pass: {error}; {HOW_TO_MAKE}") from error
+        raise CorruptState(f"{path}: expected results of an offline pass, got: {error}; {HOW_TO_MAKE}") from error

@@ -43,8 +43,9 @@ MOST_SIMILAR: Final = 10
 
 
 class PassFiles(NamedTuple):
-    """The results directory of a pass, and functions that open its documents and postings. These may raise
-    StateError.
+    """The results directory of a pass, and functions that open its documents and postings.
+
+    The functions may raise StateError.
     """
 
     results: Path
@@ -94,7 +95,7 @@ class Queries:
         return cls(files, Signatures(SignatureOptions.of(settings)), Thresholds.of(settings))
 
     def lookup(self, url: str, limit: int = MOST_URLS) -> Lookup | None:
-        """Return the documents of a URL, None if there are none.
+        """Return the documents of a URL, or None if there are none.
 
         `limit` applies to documents, to URLs of a cluster and to containments.
         """
@@ -146,13 +147,13 @@ class Queries:
                     document_in_text=rounded(each.document_in_text),
                 )
                 for entry, each in found
-                # Postings may have documents that are not indexed yet, or no longer kept.
+                # Postings may have documents that are not indexed yet or that are no longer kept.
                 if entry is not None and entry.kept == entry.document
             ],
         )
 
     def moved(self, url: str) -> Moved | None:
-        """Return the present location of the page of a URL ("Lost and found"), None if the URL is unknown."""
+        """Return the present location of the page of a URL (Broder's "Lost and found"), or None for an unknown URL."""
         with IndexReader(self._path) as index:
             entries = index.documents_of(url)
             if not entries:
@@ -169,7 +170,7 @@ class Queries:
         return Moved(url, last.document, last.fetched_at, later, found)
 
     def history(self, url: str) -> History | None:
-        """Return the history of a URL, None if it is unknown."""
+        """Return the history of a URL, or None if the URL is unknown."""
         with IndexReader(self._path) as index:
             entries = index.documents_of(url)
         return history_of(self._open().documents, entries, self._thresholds) if entries else None
@@ -180,7 +181,7 @@ class Queries:
         with self._lock:
             if self._summary is None or self._summary[0] != identity:
                 with IndexReader(self._path) as index:
-                    # Open the documents after the index: they then have all of its rows, even after a replacement.
+                    # Open the documents after the index: they then have all of its rows, even if a pass ends meanwhile.
                     summary = summarise(self._open().documents, index.fetched_again(), self._thresholds)
                 self._summary = (identity, summary)
             return self._summary[1]
@@ -190,9 +191,7 @@ class Queries:
         try:
             now = self._path.stat()
         except FileNotFoundError:
-            raise NotClustered(
-                f"{self._path}: expected an index of clusters, there is none yet; {HOW_TO_MAKE}"
-            ) from None
+            raise NotClustered(f"{self._path}: expected an index of clusters, got none yet; {HOW_TO_MAKE}") from None
         identity = (now.st_ino, now.st_mtime_ns, now.st_size)
         opened = self._opened
         if opened is None or opened.identity != identity:
@@ -205,7 +204,7 @@ def _postings(directory: Path, options: Options) -> Postings:
     postings = ShingleSource(shingles, options).postings
     if not postings.rows:
         raise NotClustered(
-            f"{shingles}: expected the shingles of all documents, there are none; {HOW_TO_MAKE} with "
+            f"{shingles}: expected the shingles of all documents, got none; {HOW_TO_MAKE} with "
             f"{ShingleSource.name} among its sources"
         )
     return postings

@@ -1,4 +1,4 @@
-"""Relation of two documents of an index, from their checksums and sketches in the column store."""
+"""Relation of two documents in an index, from their checksums and sketches in the column store."""
 
 from typing import NamedTuple
 
@@ -35,7 +35,11 @@ def relation_between(documents: ColumnStore, a: Entry, b: Entry, thresholds: Thr
 def _check(documents: ColumnStore, entry: Entry) -> None:
     if entry.row < 0:
         raise NotClustered(
-            f"document {entry.document}: expected its sketch, the pass kept none; {HOW_TO_MAKE} with the local engine"
+            f"document {entry.document}: expected its sketch, but the pass kept none; {HOW_TO_MAKE} with the local "
+            "engine"
         )
     if entry.row >= len(documents) or documents.document(entry.row) != entry.id:
-        raise WrongState(f"document {entry.document}: expected in row {entry.row} of the column store; {HOW_TO_MAKE}")
+        raise WrongState(
+            f"document {entry.document}: expected it in row {entry.row} of the column store, got another document; "
+            f"{HOW_TO_MAKE}"
+        )

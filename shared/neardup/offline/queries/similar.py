@@ -1,8 +1,9 @@
 """Resemblance on the fly (Broder 1997, "On the fly resemblance"): any text against every document of the corpus.
 
-All shingles of the text are available, but only a sample of each document. The sample is therefore searched in the
-whole text at the modulus of the document. Comparing two samples would use the coarser modulus of both, which leaves few
-shingles of a short document. If the sample holds all shingles of the document, the result is exact.
+All shingles of the text are available, but only a sample of the shingles of each document. The sample is therefore
+compared with all shingles of the text at the modulus of the document. Comparing two samples would use the coarser
+modulus of both, which leaves few shingles of a short document. If the sample holds all shingles of the document, the
+result is exact.
 """
 
 from typing import Final, NamedTuple
@@ -24,18 +25,18 @@ from neardup.types import Checksums, Page, Relation
 CONTAINS: Final = "contains"
 """Relation of a text to a document that it contains."""
 LEAST: Final = 0.1
-"""Minimum of the largest of resemblance and containments. Smaller values are within their error and are not
-reported.
+"""Minimum strength of a reported document: the largest of its resemblance and containments. Smaller values are within
+the error of the estimates.
 """
 
 _RELATIONS: Final = (*map(str, Relation), CONTAINS, None)
 _VERIFIED: Final = 200
-"""Documents compared beyond the requested number, because candidates are ranked by an estimate."""
+"""Number of documents compared in addition to the requested number, because candidates are ranked by an estimate."""
 _EXPONENTS: Final = 64
 
 
 class SimilarRow(NamedTuple):
-    """A document that resembles a text. Shares are None where too little of a document was sampled."""
+    """A document that resembles a text. A share is None if its sample is too small."""
 
     row: int
     relation: str | None
@@ -50,8 +51,9 @@ class SimilarRow(NamedTuple):
 
 
 class SimilarRows(NamedTuple):
-    """The most similar documents in descending order. `skipped` is the reason why the text cannot be compared, or
-    None.
+    """The most similar documents, in descending order.
+
+    `skipped` is the reason why the text cannot be compared, or None.
     """
 
     skipped: str | None
@@ -78,10 +80,12 @@ def similar_rows(
 def check_signatures(documents: ColumnStore, signatures: Signatures) -> None:
     """Raise NotClustered if there are no documents, WrongState if their signature version differs."""
     if not len(documents):
-        raise NotClustered(f"expected documents of a pass, there are none; {HOW_TO_MAKE}")
+        raise NotClustered(f"expected documents of a pass, got none; {HOW_TO_MAKE}")
     made_by = documents.manifest.signature_version
     if made_by != signatures.version:
-        raise WrongState(f"expected settings that make signatures {made_by}, got {signatures.version}: use the crawl's")
+        raise WrongState(
+            f"expected settings that make signatures {made_by}, got {signatures.version}: use the settings of the crawl"
+        )
 
 
 class _Text(NamedTuple):
@@ -104,7 +108,7 @@ def _text_of(signatures: Signatures, page: Page, sketches: Sketches, checksums: 
 
 
 def _candidates(documents: ColumnStore, postings: Postings, text: _Text, most: int) -> NDArray[np.int64]:
-    """Return up to `most` rows that share shingles with the text, the most promising ones."""
+    """Return at most `most` rows that share shingles with the text, those with the highest estimated containment."""
     _, rows = postings.rows_with(text.shingles)
     rows, shared = np.unique(rows[rows < len(documents)], return_counts=True)
     if rows.size <= most:

@@ -32,7 +32,7 @@ def make_report(
     large_cluster: int,
     phases: Sequence[Phase],
 ) -> Report:
-    """Create the report. `pairs` and `common_keys` are counts of this run by source."""
+    """Create the report. `pairs` and `common_keys` are the counts of this run by source."""
     first = first_of_each(leaders.cluster, documents.order)
     duplicates = first != np.arange(len(documents))
     rows = np.flatnonzero(duplicates)

@@ -1,7 +1,7 @@
-"""The report of an offline pass as a self-contained page of HTML without scripts, fonts or links.
+"""The report of an offline pass as a self-contained HTML page without scripts, fonts or links.
 
-Names of hosts and warnings contain text from the web: all text is escaped, and the page's policy forbids loading or
-running anything.
+Names of hosts and warnings contain text from the web. All text is therefore escaped, and the content security policy of
+the page forbids loading or running anything.
 """
 
 import math
@@ -31,7 +31,7 @@ _LONGEST_LABEL: Final = 40
 
 
 class Bar(NamedTuple):
-    """A bar of a chart. `part` of the value is drawn in another colour."""
+    """A bar of a chart. The share `part` of `value` is drawn in another colour, in the same unit."""
 
     label: str
     value: float
@@ -130,7 +130,7 @@ def _chart(bars: Sequence[Bar], *, logarithmic: bool = False) -> str:
 
 
 def _height(value: float, logarithmic: bool) -> float:
-    # Add one so that a single cluster has a visible bar.
+    # Add one, so that a value of 1 has a visible bar.
     return math.log10(1 + value) if logarithmic else value
 
 

@@ -1,7 +1,7 @@
 """Warnings about clusters that are unusually large, with a hint at the cause.
 
-Causes are templates that fill most of a page, or error pages that thousands of hosts serve. The most frequent host and
-the most frequent shingle of the cluster show where to look.
+Usual causes are templates that fill most of a page, and error pages that thousands of hosts serve. The warning names
+the most frequent host and the most frequent shingle of the cluster.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from neardup.util.urls import host_or_url
 
 MOST_WARNINGS: Final = 100
 LOOKED_AT: Final = 10_000
-"""Number of documents of a cluster, from its start, in which hosts and shingles are counted."""
+"""Number of documents at the start of a cluster in which hosts and shingles are counted."""
 
 
 def warnings_of(documents: ColumnStore, copies: Copies, cluster: NDArray[np.uint32], most: int) -> list[str]:
@@ -55,5 +55,5 @@ def warning_text(name: str, size: int, urls: Iterable[str], sketches: Iterable[N
         return text
     most = int(counts.argmax())
     return (
-        f"{text}; {counts[most] / len(samples):.0%} of those that are no copies have the shingle {shingles[most]:016x}"
+        f"{text}; {counts[most] / len(samples):.0%} of those that are not copies have the shingle {shingles[most]:016x}"
     )

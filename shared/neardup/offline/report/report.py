@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 
 class Phase(NamedTuple):
-    """A phase of the pass, its duration and the bytes that it wrote. `repeated` marks a phase finished before a
-    restart.
+    """A phase of the pass, its duration and the bytes that it wrote.
+
+    `repeated` marks a phase that was already finished before a restart.
     """
 
     name: str
@@ -16,7 +17,7 @@ class Phase(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A host with its number of documents, and of those that are not the first document of their cluster."""
+    """A host, its number of documents, and the number of those that are not the first of their cluster."""
 
     name: str
     documents: int

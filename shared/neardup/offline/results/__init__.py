@@ -1,1 +1,1 @@
-"""Result files of a pass, and the messages that publish the differences from the pass before."""
+"""Result files of a pass, and the messages that publish the differences from the previous pass."""

@@ -1,10 +1,10 @@
 """Publication of a pass: the cluster of each URL whose cluster changed, and revised verdicts.
 
-A URL that no longer belongs to a cluster because it was forgotten is published without a value, so that a compacted
+A URL that no longer belongs to a cluster, because it was forgotten, is published without a value, so that a compacted
 topic drops it.
 
 The published content is stored next to the results, so a pass publishes only differences. It is stored after all
-messages were acknowledged: after a crash messages are repeated with the same content, and none is lost.
+messages were acknowledged. After a crash, messages are therefore repeated with the same content, and none is lost.
 
     <results>/published/clusters.parquet ...      published content
     <results>/published/clusters.parquet.next     content once the messages in *.unsaid are published
@@ -90,8 +90,9 @@ def _pending(results: Path, name: str) -> Path:
 
 
 def _published_rows(results: Path) -> UrlRows | None:
-    """Return the published rows, None before the first publication or when the file is damaged: repeats are
-    harmless.
+    """Return the published rows, or None before the first publication.
+
+    Returns None for a damaged file, too, because repeated messages are harmless.
     """
     path = results / PUBLISHED / _CLUSTERS
     try:
@@ -116,7 +117,7 @@ def _write_rows(source: Path, wanted: NDArray[np.int64], target: Path, columns: 
 
 
 def _new_verdicts(results: Path) -> pyarrow.Table:
-    """Return revisions that were not published, all revisions if the published ones are missing or damaged."""
+    """Return the revisions that were not published, or all if the file of published ones is missing or damaged."""
     table, before = _table(_next(results, _OVERTURNED)), results / PUBLISHED / _OVERTURNED
     keys = ["document", "revision"]
     try:
@@ -130,7 +131,9 @@ def _table(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
     try:
         return pyarrow.parquet.read_table(path, columns=columns, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
+        raise CorruptState(
+            f"{path}: expected results of an offline pass, got: {error}; run `neardup recluster --full`"
+        ) from error
 
 
 def _rows(path: Path) -> Iterator[pyarrow.RecordBatch]:
@@ -138,7 +141,7 @@ def _rows(path: Path) -> Iterator[pyarrow.RecordBatch]:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             yield from batches_of(file, file.schema_arrow.names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise CorruptState(f"{path}: expected messages to publish: {error}") from error
+        raise CorruptState(f"{path}: expected messages to publish, got: {error}; run the pass again") from error
 
 
 def _cluster(row: ClusterRow) -> bytes:

@@ -56,23 +56,21 @@ class UrlRows(NamedTuple):
         return cls(url[last], check[last], content[row], row)
 
     def changed_from(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Return the rows of URLs that `other` does not have or has with different content, in the order of the
-        file.
-        """
+        """Return the rows of URLs that are missing in `other` or have different content there, in file order."""
         found = self._found_in(other)
         unchanged = found >= 0
         unchanged[unchanged] = other.content[found[unchanged]] == self.content[unchanged]
         return np.sort(self.row[~unchanged])
 
     def missing_in(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Return the rows of URLs that `other` does not have, in the order of the file."""
+        """Return the rows of URLs that `other` does not have, in file order."""
         return np.sort(self.row[self._found_in(other) < 0])
 
     def _found_in(self, other: "UrlRows") -> NDArray[np.int64]:
-        """Return the position of each URL in `other`, -1 if there is none."""
+        """Return the position of each URL in `other`, or -1."""
         found = np.full(self.url.size, -1, np.int64)
         first = np.searchsorted(other.url, self.url)
-        # Two URLs may share the first half of a digest; three with the same half are not to be expected.
+        # Two URLs may share the first half of a digest. Three URLs that do are practically impossible.
         for place in (first, first + 1):
             inside = np.flatnonzero(place < other.url.size)
             at = place[inside]
@@ -90,11 +88,13 @@ def rows_of(path: Path) -> Iterator[pyarrow.RecordBatch]:
                 names = pyarrow.compute.binary_join_element_wise(partition, offset, ":")
                 yield batch.append_column("document", names)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-        raise CorruptState(f"{path}: expected results of an offline pass: {error}") from error
+        raise CorruptState(
+            f"{path}: expected results of an offline pass, got: {error}; run `neardup recluster --full`"
+        ) from error
 
 
 def batches_of(file: pyarrow.parquet.ParquetFile, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-    """Yield batches by row group. The memory of `iter_batches` grows over a file."""
+    """Yield the batches of each row group. `iter_batches` is not used, because its memory grows over a file."""
     for group in range(file.num_row_groups):
         yield from file.read_row_group(group, list(columns), use_threads=False).to_batches(_ROWS)
 
@@ -109,7 +109,7 @@ def _digests(batch: pyarrow.RecordBatch) -> NDArray[np.uint64]:
 
 
 def _hashes(column: pyarrow.Array, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    # A slice may start anywhere in its buffers. The cast creates new buffers.
+    # A slice may start anywhere in its buffers, but the cast creates new buffers with 64-bit offsets.
     strings = column.cast(pyarrow.large_string())
     _, offsets, data = strings.buffers()
     ends = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]

@@ -3,11 +3,11 @@
 | file | row |
 |---|---|
 | clusters.parquet | a document with its cluster, its relation to the first document, and the representative |
-| contained.parquet | a document that is contained in another, both kept versions |
+| contained.parquet | a document that is contained in another; both are kept documents |
 | edges.parquet | two documents that resemble each other |
 | overturned.parquet | a document that the stream called unique and the pass found to be a duplicate |
 
-A cluster has the name of its first document, "partition:offset". A single document is a cluster of one.
+A cluster has the name of its first document, "partition:offset". A document without duplicates is a cluster of one.
 """
 
 from typing import Final, TypedDict

@@ -1,6 +1,6 @@
 """Writers of the result files. Each file is written to a temporary name and renamed.
 
-Clusters are sorted by their first documents, everything else by the order of all pages, so equal results make equal
+Clusters are sorted by their first documents, all other rows by the order of all pages, so equal results make equal
 files.
 """
 
@@ -42,9 +42,7 @@ def write_clusters(
     cluster: NDArray[np.uint32],
     representative: NDArray[np.uint32],
 ) -> None:
-    """Write one row per document. `cluster` and `representative` give the cluster number and the representative of each
-    row.
-    """
+    """Write one row per document. `cluster` and `representative` have the cluster number and representative per row."""
     first, members = first_of_each(cluster, documents.order), sizes(cluster)
 
     def batch(rows: NDArray[np.int64]) -> _Columns:
@@ -84,7 +82,7 @@ def write_contained(directory: Path, documents: ColumnStore, contained: Containe
 
 
 def write_edges(directory: Path, documents: ColumnStore, edges: Edges, sources: Sequence[str]) -> None:
-    """Write one row per edge, the earlier document first. `sources` are the names that the bits stand for."""
+    """Write one row per edge, the earlier document first. `sources` has the name of the source for each bit."""
     swapped = documents.rank[edges.a] > documents.rank[edges.b]
     earlier, later = np.where(swapped, edges.b, edges.a), np.where(swapped, edges.a, edges.b)
     named = [_SEPARATOR.join(name for bit, name in enumerate(sources) if mask >> bit & 1) for mask in range(256)]

@@ -17,11 +17,11 @@ def name_of(partition: str | Column, offset: str | Column) -> Column:
 
 
 def members_of(documents: DataFrame, copies: DataFrame, leaders: DataFrame, rule: str) -> DataFrame:
-    """Return every document with its kept row and its cluster.
+    """Return every document with its kept row and its cluster. `leaders` has (row, leader) of rows with edges.
 
     `kept` is the row that was compared instead of the document. `first` and `representative` are structs,
     `cluster_size` includes copies, `relation` is the relation to the first document, and `verdict` is the relation that
-    the stream published. `leaders` has (row, leader) of rows with edges.
+    the stream published.
     """
     chosen = {
         "first": F.col("row"),
@@ -47,7 +47,7 @@ def members_of(documents: DataFrame, copies: DataFrame, leaders: DataFrame, rule
 
 
 def _relation() -> Column:
-    """Return the strongest level on which a document agrees with the first of its cluster, or near."""
+    """Return the relation for the strongest level on which a document and the first of its cluster agree, or near."""
     found = F.when(F.col("row") == F.col("first.row"), F.lit("first"))
     for level, relation in zip(LEVELS, COPY_RELATIONS, strict=True):
         found = found.when(F.col(level) == F.col(f"first.{level}"), F.lit(str(relation)))
@@ -57,7 +57,7 @@ def _relation() -> Column:
 
 
 def near_pairs(members: DataFrame) -> DataFrame:
-    """Return (a, b): kept rows of documents that are near the first document of their cluster, and of that document."""
+    """Return (a, b): the kept row of each document that is near the first of its cluster, and the first's kept row."""
     near = members.where(F.col("relation") == str(Relation.NEAR))
     return near.select(F.col("kept").alias("a"), F.col("first.kept").alias("b")).distinct()
 
@@ -112,8 +112,8 @@ def overturned_of(members: DataFrame, contained: DataFrame) -> DataFrame:
 def with_revisions(found: DataFrame, before: DataFrame | None, documents: DataFrame) -> DataFrame:
     """Return the rows of overturned.parquet, with revisions that continue those of the previous run.
 
-    A verdict that differs from the previous one, also a return to unique, increments the revision. Revisions of
-    documents that no longer exist are dropped.
+    A verdict that differs from the previous one increments the revision, also when a document becomes unique again.
+    Revisions of documents that no longer exist are dropped.
     """
     if before is None:
         return found.withColumn("revision", F.lit(FIRST_REVISION).cast("long"))

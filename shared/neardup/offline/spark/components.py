@@ -18,14 +18,14 @@ from neardup.kernels.offline import leaders
 from neardup.offline.spark.session import Scratch
 
 FEW: Final = 1 << 20
-"""Number of edges up to which one task is faster than starting the tasks of a round."""
+"""Maximum number of edges for one task. Up to this number, one task is faster than starting the tasks of a round."""
 _MOST_ROUNDS: Final = 100
 
 
 def components(edges: DataFrame, scratch: Scratch, few: int = FEW) -> DataFrame:
     """Return (row, component) of every row with an edge. A component is named by its first row.
 
-    `edges` has (a, b) with a < b, each edge once, and must be a kept frame.
+    `edges` has (a, b) with a < b, each edge once, and must come from `Scratch.keep`.
     """
     if edges.count() <= few:
         return edges.select("a", "b").coalesce(1).mapInArrow(_union_find, "row long, component long")
@@ -45,7 +45,7 @@ def _stars(edges: DataFrame, scratch: Scratch) -> DataFrame:
     """Return (row, to) of every row that is not the first of its component, with that first row."""
     links, before = edges.select(F.col("b").alias("row"), F.col("a").alias("to")), None
     for turn in range(_MOST_ROUNDS):
-        # Alternate two names: a step cannot overwrite its own input.
+        # Alternate between two names, because a step cannot overwrite its own input.
         links = scratch.keep(_small_star(_large_star(links)), f"links-{turn % 2}")
         after = _digest(links)
         if after == before:
@@ -55,7 +55,7 @@ def _stars(edges: DataFrame, scratch: Scratch) -> DataFrame:
 
 
 def _large_star(links: DataFrame) -> DataFrame:
-    """Link every later neighbour of a row to the least of the row and its neighbours."""
+    """Link every later neighbour of a row to the first among the row and its neighbours."""
     both = links.unionByName(links.select(F.col("to").alias("row"), F.col("row").alias("to")))
     least = F.least(F.col("row"), F.min("to").over(Window.partitionBy("row")))
     both = both.withColumn("least", least).where("to > row")
@@ -63,7 +63,7 @@ def _large_star(links: DataFrame) -> DataFrame:
 
 
 def _small_star(links: DataFrame) -> DataFrame:
-    """Link a row and its earlier neighbours to the least of them. Links lead to earlier rows."""
+    """Link a row and its earlier neighbours to the first of them. Links lead to earlier rows."""
     least = links.withColumn("least", F.min("to").over(Window.partitionBy("row")))
     neighbours = least.where("to > least").select(F.col("to").alias("row"), F.col("least").alias("to"))
     return neighbours.unionByName(least.select("row", F.col("least").alias("to"))).distinct()

@@ -13,7 +13,7 @@ LEVELS: Final = ("content", "tokens", "shingles")
 
 
 def find_copies(documents: DataFrame, scratch: Scratch) -> DataFrame:
-    """Return (row, kept) of every document that is not kept itself.
+    """Return (row, kept) of every document that is represented by another, kept copy.
 
     The first document of a group with a sketch is kept. If none has a sketch, because the document that has it is not
     in the corpus yet, the first one is kept.

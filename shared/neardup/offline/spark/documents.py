@@ -19,13 +19,15 @@ def check_signatures(corpus: Corpus, expected: str) -> None:
         found = corpus.signature_version(file)
         if found != expected:
             raise WrongState(
-                f"{file.name}: expected signatures {expected}, got {found}: use the settings that it was made with"
+                f"{file.name}: expected signatures {expected}, got {found}: use the settings with which the corpus was "
+                "made"
             )
 
 
 def read_corpus(session: SparkSession, root: str) -> DataFrame:
-    """Return the rows of all files without forgotten documents, with repeats, and with their file name and row
-    number.
+    """Return the rows of all files except forgotten documents, with their file name and row number.
+
+    Repeated documents are included.
     """
     rows, forgotten = _read_files(session, root), Corpus(root).forgotten().documents
     if not len(forgotten):
@@ -33,7 +35,7 @@ def read_corpus(session: SparkSession, root: str) -> DataFrame:
     ids = session.createDataFrame(forgotten.tolist(), "timestamp long, partition long, offset long").distinct()
     marked = rows.join(ids.withColumn("forgotten", F.lit(True)), list(ID), "left")
     gone = F.col("forgotten").isNotNull()
-    # Sketches that copies without their own inherit (`forgetting.orphaned_sketches`).
+    # Sketches that copies without a sketch of their own inherit (`forgetting.orphaned_sketches`).
     left = marked.where(gone & (F.length("sketch") > 0)).select("tokens", F.col("sketch").alias("left"))
     bare = (F.length("sketch") == 0) & F.col("left").isNotNull()
     staying = marked.where(~gone).drop("forgotten").join(left.dropDuplicates(["tokens"]), "tokens", "left")
@@ -54,9 +56,9 @@ def _read_files(session: SparkSession, root: str) -> DataFrame:
 def number_rows(rows: DataFrame) -> DataFrame:
     """Return every document once, with a number `row` in the order of the ids.
 
-    Numbers have gaps and change with each computation: keep the frame before using it.
+    Numbers have gaps and change with each computation, so pass the frame to `Scratch.keep` before using it.
     """
-    # Of repeated ids take the first by file and row, like the local engine.
+    # Use the first of repeated documents by file and row, like the local engine.
     repeats = F.row_number().over(Window.partitionBy(*ID).orderBy("file_name", "row_index"))
     once = rows.repartitionByRange(*ID).withColumn("repeats", repeats).where("repeats = 1").sortWithinPartitions(*ID)
     return once.drop("repeats", "file_name", "row_index").withColumn("row", F.monotonically_increasing_id())

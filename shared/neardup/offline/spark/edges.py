@@ -21,13 +21,13 @@ _LIKENESS: Final = ("resemblance", "a_in_b", "b_in_a")
 
 _Batches = Iterable[pyarrow.RecordBatch]
 _Score = Callable[[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float32]]
-"""(words, starts, pairs as a << 32 | b, shared keys of each) -> a score each, negative for rejected pairs."""
+"""(words, starts, pairs as a << 32 | b, shared keys of each pair) -> score of each pair, negative if rejected."""
 
 
 def merge_sources(found: Mapping[str, DataFrame]) -> DataFrame:
     """Return (a, b, sources, shared): every pair once. Bit i of `sources` is set if source i found the pair.
 
-    `shared` is an upper bound for the number of shared sampled shingles, if that source found the pair.
+    `shared` is an upper bound for the number of shared sampled shingles if the shingle source found the pair, else 0.
     """
     marked = [
         pairs.select("a", "b", F.lit(1 << bit).cast("long").alias("bit"), _shared_shingles(name).alias("shared"))
@@ -42,15 +42,15 @@ def _shared_shingles(source: str) -> Column:
 
 
 def found_by(bit: int) -> Column:
-    """Return whether source i found a pair."""
+    """Return a column that is true if the source with this bit found the pair."""
     return F.col("sources").bitwiseAND(F.lit(1 << bit)) != 0
 
 
 def verify_pairs(pairs: DataFrame, sketches: DataFrame, options: Options) -> DataFrame:
     """Return (a, b, sources, edge, resemblance, a_in_b, b_in_a) of the pairs that at least one source accepts.
 
-    `sources` has only accepting sources. A pair is an edge if it resembles by MIPs, or by spots if that source found
-    it. Containment is null for edges and below the threshold.
+    `sources` has only the accepting sources. A pair is an edge if its resemblance by MIPs reaches the threshold, or if
+    the spot source accepts it. Containment is null for edges and below the threshold.
     """
     columns = "a long, b long, sources long, edge boolean, resemblance float, a_in_b float, b_in_a float"
     return _with_sketches(pairs, sketches).mapInArrow(_verifying(options), columns)
@@ -112,7 +112,7 @@ def _scores(options: Options) -> dict[str, _Score]:
         options.spot_resemblance,
     )
     return {
-        # `shared` is an upper bound, so no keys are beyond it.
+        # `shared` is an upper bound that includes ignored keys, so there are no keys beyond it.
         "shingles": lambda words, starts, pairs, shared: score_samples(
             SampledRows(words, starts, *sample_sizes(words, starts)),
             pairs,

@@ -46,11 +46,11 @@ _SCRATCH: Final = "spark"
 
 
 def recluster_spark(corpus_root: str, directory: Path, options: Options, master: str = "local[*]") -> Report:
-    """Cluster all documents of the corpus and write the results to the directory. May block for long.
+    """Cluster all documents of the corpus and write the results to the directory. May block for hours.
 
-    All machines of the master must see both under the same address. Raises StateError when another pass is running in
-    the directory, or when the corpus cannot be read or has a different signature version than the options;
-    SettingsError when Spark cannot start.
+    All machines of the Spark cluster must reach the corpus and the directory under the same address. Raises StateError
+    when another pass is running in the directory, or when the corpus cannot be read or has a different signature
+    version than the options. Raises SettingsError when Spark cannot start.
     """
     check_signatures(Corpus(corpus_root), options.signature_version)
     scratch = directory.absolute() / _SCRATCH
@@ -144,7 +144,7 @@ class _SparkRun:
         return self._session.read.parquet(path.as_uri()) if path.exists() else None
 
     def _write(self, name: str, schema: pyarrow.Schema, frame: DataFrame) -> None:
-        """Assemble the parts into one file, which replaces the previous one only when it is complete."""
+        """Assemble the parts of a result into one file, which replaces the previous file only when it is complete."""
         self._scratch.keep(frame.select(*schema.names), f"result-{name}")
         with (
             replacing(self._directory / f"{name}.parquet") as file,

@@ -1,6 +1,6 @@
 """Clusters within components, computed with the kernel of the local engine.
 
-Whole components are distributed to tasks, as many per task as fit, and one call of the kernel processes a task.
+Tasks receive whole components, and one call of the kernel processes all components of a task.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from neardup.kernels.offline import leaders as kernels
 from neardup.offline.spark.sketches import words_of
 
 _ROWS_A_TASK: Final = 50_000
-"""Rows per task, about 40 MB of sketches. Components are never split, so a larger one makes a larger task."""
+"""Rows per task, about 40 MB of sketches. Components are never split, so a larger component makes a larger task."""
 
 
 def find_leaders(members: DataFrame, edges: DataFrame, count: int, threshold: float) -> DataFrame:

@@ -1,8 +1,8 @@
 """Pair sources as DataFrame operations: postings of keys, joined with themselves.
 
 Every source gives (a, b, shared): rows of kept documents with a < b, each pair once, and the number of shared keys.
-Common keys, which more documents have than allowed, are counted by partial sums and removed before any join, so no task
-receives more than that many postings of a key. `spark.edges` scores the pairs.
+Common keys, which more documents have than the limit allows, are counted by partial sums and removed before any join,
+so no task receives more postings of a key than the limit. `spark.edges` scores the pairs.
 
 Keys have the bits that the local engine keeps, so both engines ignore the same common keys and find the same pairs.
 """
@@ -38,7 +38,7 @@ _Batches = Iterable[pyarrow.RecordBatch]
 _Keys = Callable[
     [NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.uint64], NDArray[np.int64]]
 ]
-"""(words, starts, rows) of sketches -> their keys, one row after the other, and the number of keys of each."""
+"""(words, starts, rows) of sketches -> keys of the rows, one row after the other, and the number of keys per row."""
 
 
 class SourcePairs(NamedTuple):
@@ -98,9 +98,10 @@ def _postings(documents: DataFrame, keys_of: _Keys, scratch: Scratch) -> DataFra
 def _promising(pairs: DataFrame, rare: _Rare, documents: DataFrame, options: Options) -> DataFrame:
     """Drop most pairs that share a template and little else.
 
-    `score_samples` would reject these pairs later, after their sketches were sent to it. The share of the finer sample
-    that remains at the coarser modulus is not known here. `shared` becomes an upper bound for the number of common
-    shingles: ignored keys count as shared, as far as both rows have some.
+    `score_samples` would reject these pairs later, after their sketches were sent to it. The bound is weaker for two
+    moduli, because the number of shingles that the finer sample has at the coarser modulus is not available here.
+    `shared` becomes an upper bound for the number of shared shingles: ignored keys count as shared if both rows have
+    some, up to the smaller number.
     """
     sizes = documents.select("row", "sketch").mapInArrow(_sample_sizes, "row long, exponent long, size long")
     common = rare.left_out.groupBy("row").agg(F.sum("times").alias("common"))
@@ -193,10 +194,10 @@ def _leading_bits(design: Design) -> Callable[[_Batches], _Batches]:
 def _sharing_rare_spots(documents: DataFrame, options: Options, scratch: Scratch) -> SourcePairs:
     """Return pairs of bags that share a rare spot.
 
-    Order the spots of each bag from the rarest. Two bags whose resemblance reaches the threshold share a spot before
-    the position from which less than the threshold's share of either bag is left, so only earlier spots are joined.
+    The spots of each bag are ordered from the rarest. Two bags whose resemblance reaches the threshold t share a spot
+    before the position in each bag from which less than a share t of the bag is left, so only earlier spots are joined.
     Repeated occurrences of a spot are separate keys, as in a set of numbered shingles (Broder 1997, "On the resemblance
-    and containment of documents"): few documents may have the second occurrence of a common spot.
+    and containment of documents"), because few documents may have the second occurrence of a common spot.
     """
     spots = _postings(documents, spot_keys, scratch)
     frequency = scratch.keep(spots.groupBy("key").agg(F.count("*").alias("documents")), "frequency")

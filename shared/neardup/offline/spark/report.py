@@ -1,4 +1,4 @@
-"""Counts for the report of a pass on Spark. Only sums and limited lists are sent to the driver."""
+"""Counts for the report of a pass on Spark. Only sums and lists of limited length are sent to the driver."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypedDict

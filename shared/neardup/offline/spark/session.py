@@ -1,7 +1,7 @@
 """A Spark session for one offline pass, and the directory of its intermediate frames.
 
-The frame of a step is written as Parquet and read back. It is computed once, a lost executor repeats one step instead
-of all, row numbers stay fixed, and Spark plans the next step with known sizes.
+The frame of a step is written as Parquet and read back. It is therefore computed only once, a lost executor repeats one
+step instead of all, row numbers stay fixed, and Spark plans the next step with known sizes.
 """
 
 import sys
@@ -22,11 +22,11 @@ _DOCUMENTS_A_PARTITION: Final = 50_000
 
 @contextmanager
 def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[SparkSession]:
-    """Start a session and stop it afterwards. Raises SettingsError when Spark cannot start, usually because Java is
-    missing.
+    """Start a session and stop it afterwards.
 
     Settings of a Spark deployment (memory of executors, credentials of an object store) are not changed. Executors run
-    the Python interpreter at the path of this one.
+    the Python interpreter at the path of this one. Raises SettingsError when Spark cannot start, usually because Java
+    is missing.
     """
     settings = {
         "spark.ui.enabled": "false",
@@ -47,7 +47,9 @@ def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[Spa
     try:
         session = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise SettingsError(f"expected a Spark that starts at {master}, with Java 17 or newer, got: {error}") from error
+        raise SettingsError(
+            f"expected Spark to start at {master}, got: {error}; install Java 17 or newer and check the address"
+        ) from error
     try:
         # Otherwise executors run the first python3 on their path.
         session.sparkContext.pythonExec = sys.executable
@@ -57,7 +59,7 @@ def spark_session(master: str, scratch: Path, memory_bytes: int) -> Iterator[Spa
 
 
 class Scratch:
-    """Frames of one pass, each a directory of Parquet. With several machines, all of them must see the directory."""
+    """Frames of one pass, each a directory of Parquet files. All machines must reach the directory."""
 
     def __init__(self, session: SparkSession, directory: Path) -> None:
         self.session = session
@@ -76,7 +78,7 @@ class Scratch:
         return self._directory / name
 
     def set_partitions(self, documents: int) -> None:
-        """Set the number of partitions of the next steps: enough for every core and for the memory."""
+        """Set the number of partitions of the next steps, so that all cores are used and partitions fit in memory."""
         cores = self.session.sparkContext.defaultParallelism
         count = max(2 * cores, documents // _DOCUMENTS_A_PARTITION)
         self.session.conf.set("spark.sql.shuffle.partitions", str(count))
