@@ -100,4 +100,4 @@ def test_the_command_on_fingerprints(tmp_path: Path) -> None:
 def test_the_command_without_usable_input(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["distribution", str(tmp_path / "missing.jsonl")])
     assert done.exit_code == 1
-    assert "expected a file or folder" in done.output
+    assert "expected a readable file or folder" in done.output

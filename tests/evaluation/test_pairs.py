@@ -73,7 +73,7 @@ def test_compressed_files_and_several(tmp_path: Path) -> None:
     pairs = read_pairs([plain, packed])
     assert [pair.source for pair in pairs] == ["one.jsonl"] * 3 + ["two.jsonl.gz"] * 3
     packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(InvalidPair, match="cannot read it"):
+    with pytest.raises(InvalidPair, match="expected a readable file, got"):
         read_pairs([packed])
 
 

@@ -122,10 +122,12 @@ def test_nothing_to_score() -> None:
 
 
 def test_the_truth_of_another_crawl_is_refused() -> None:
-    with pytest.raises(InvalidTruth, match=r"document 0:3: the truth has one of 3 pages, the verdict https://a\.e"):
+    with pytest.raises(
+        InvalidTruth, match=r"document 0:3: expected one of 3 pages, as in the truth, got a verdict on https://a\.e"
+    ):
         score(RIGHT, TRUTHS[:3])
     other = [Truth(url="https://b.example/", number=0, fetched_at="", kind="original"), *TRUTHS[1:]]
-    with pytest.raises(InvalidTruth, match="is it the truth of this crawl"):
+    with pytest.raises(InvalidTruth, match="use the truth of this crawl"):
         score(RIGHT, other)
 
 
@@ -138,7 +140,7 @@ def test_a_truth_with_gaps_or_forward_references_is_refused(truths: list[Truth])
 def test_inconsistent_verdicts_are_refused() -> None:
     with pytest.raises(InvalidVerdict, match="partition:offset, got 'x'"):
         score([Verdict(url="u", document="x", fetched_at=None, verdict=Kind.UNIQUE, revision=0)], TRUTHS)
-    with pytest.raises(InvalidVerdict, match="refers to 0:0, which has no verdict"):
+    with pytest.raises(InvalidVerdict, match="expected a verdict on 0:0, to which it refers, got none"):
         score([verdict(2, 0)], TRUTHS)
     with pytest.raises(InvalidVerdict, match="expected a duplicate with duplicate_of"):
         score(

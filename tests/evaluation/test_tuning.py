@@ -87,7 +87,7 @@ def test_too_few_pairs_are_refused(pairs: list[Pair]) -> None:
 
 def test_pairs_used_for_tuning_are_refused_for_testing(pairs: list[Pair], tuned: TuningResult) -> None:
     assert held_out(pairs[:14], pairs[14:], replace(Settings(), **tuned.chosen._asdict())).recall.value > 0.7
-    with pytest.raises(InvalidPair, match="remove it from the test pairs"):
+    with pytest.raises(InvalidPair, match="remove the pair from the test pairs"):
         held_out(pairs, pairs[5:6], replace(Settings(), **tuned.chosen._asdict()))
 
 
@@ -107,7 +107,7 @@ def test_the_command_refuses_to_test_on_the_tuning_pairs(tmp_path: Path) -> None
     given = write(tmp_path / "pairs.jsonl", lines(6, 6))
     done = CliRunner().invoke(main, ["tune", str(given), "--test", str(given)])
     assert done.exit_code == 1
-    assert "remove it from the test pairs" in done.output
+    assert "remove the pair from the test pairs" in done.output
 
 
 def test_json_output_is_one_object(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Precision, recall and F1 of predictions, with bootstrap intervals.
 
-Predictions are a row of booleans, or several rows: repetitions of one method, whose values are averaged.
+Predictions are one row of booleans, or one row per repetition of a method. The results of repetitions are averaged.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A share between 0 and 1 with its interval. NaN if the denominator is zero."""
+    """A share between 0 and 1 with its interval. All values are NaN if the denominator is zero."""
 
     value: float
     low: float
@@ -63,8 +63,9 @@ def quality(
     seed: int = 0,
     resampled: int = RESAMPLED,
 ) -> Quality:
-    """Return the quality of predictions. Groups of pairs that share pages are resampled together, as they are
-    dependent.
+    """Return the quality of predictions.
+
+    The pairs of a group share pages, so they depend on each other and are resampled together.
     """
     rows = np.atleast_2d(predicted)
     assert rows.shape[1] == label.size == group.size
@@ -88,7 +89,7 @@ def quality(
 
 
 def _drawn(group: NDArray[np.int64], times: int, seed: int) -> NDArray[np.float64]:
-    """Return how often each pair is in each resample, drawing groups with replacement."""
+    """Draw groups with replacement; return how often each pair is in each resample."""
     names, place = np.unique(group, return_inverse=True)
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(names.size, np.full(names.size, 1 / names.size), size=times)

@@ -17,7 +17,7 @@ REPETITIONS: Final = 10
 
 
 def can_fold(label: NDArray[np.bool_], group: NDArray[np.int64], count: int = FOLDS) -> bool:
-    """Return whether there are enough pairs of either kind for cross-validation."""
+    """Return whether there are enough groups of pairs with and without duplicates for cross-validation."""
     _, _, positive = _groups(label, group)
     return bool(min(positive.sum(), (~positive).sum()) >= count)
 
@@ -73,10 +73,10 @@ def out_of_fold(
     repetitions: int = REPETITIONS,
     seed: int = 0,
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return for each repetition the predictions of the variants chosen on the other folds, and these choices.
+    """Return for each repetition the predictions by the variants chosen on the other folds, and the chosen variants.
 
-    `predicted` has one row per variant. The first result has one row per repetition, the second one row per repetition
-    and one column per fold. Raises InvalidPair.
+    `predicted` has one row per variant. The predictions have one row per repetition. The chosen variants have one row
+    per repetition and one column per fold. Raises InvalidPair.
     """
     honest, chosen = [], []
     for fold in folds(label, group, repetitions=repetitions, seed=seed):

@@ -1,8 +1,8 @@
 """Distribution of fingerprints: neighbours and buckets (Manku 2007 §4.2, figure 2), weights (Sood 2011 §4.2, figure 1).
 
 Simhash gives similar pages similar fingerprints. Neighbours in sorted order therefore agree in more bits than random
-ones, and some buckets are crowded. A spike is a fingerprint of many pages; it is named if its text identifies the kind
-of page.
+fingerprints do, and some buckets are crowded. A spike is a fingerprint of many pages. It gets a name if the text of the
+pages identifies their kind.
 """
 
 from collections import Counter
@@ -20,17 +20,15 @@ from neardup.signatures.signature import Signatures
 from neardup.types import Page
 
 BUCKET_BITS: Final = 7
-"""Bits that select one of 128 buckets, as in the figure."""
+"""Number of leading bits, which select one of 128 buckets as in figure 2 of Manku 2007."""
 REACH: Final = 4.0
 STEPS: Final = 80
-"""Number of steps in which weights from -4 to 4 are counted, in units of the root mean square of a page's 64
-weights.
-"""
+"""Number of steps from -4 to 4 in which weights are counted. The unit is the root mean square of a page's weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Counts by position: of leading 1 bits from the right, of buckets and weights from the left."""
+    """Counts by position. Positions of bits count from the right, positions of buckets and weights from the left."""
 
     pages: int
     skipped: dict[str, int]
@@ -57,7 +55,7 @@ class Distribution:
 
 @dataclass(slots=True)
 class DistributionCounter:
-    """Counters that are updated page by page, about 200 bytes per distinct fingerprint."""
+    """Counters that are updated page by page. They take about 200 bytes per distinct fingerprint."""
 
     counts: Counter[int] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)

@@ -20,7 +20,7 @@ from neardup.types import Page
 UNKNOWN: Final = -1.0
 """Estimate for a skipped page or a too small sample, below every threshold."""
 FAR: Final = 65
-"""Distance from a page without a fingerprint, beyond every k."""
+"""Distance from a page without a fingerprint, greater than every k."""
 NO_LANGUAGE: Final = "unknown"
 MIXED: Final = "mixed"
 UNKNOWN_HOST: Final = "unknown"
@@ -37,21 +37,21 @@ class Measures:
     host: NDArray[np.str_]
     language: NDArray[np.str_]
     tokens: NDArray[np.int64]
-    """Tokens of the shorter page."""
+    """Number of tokens of the shorter page."""
     same: NDArray[np.bool_]
-    """True if checksums agree on some level. False if a page was skipped, because it gets no verdict."""
+    """True if the checksums agree on a level. False if a page was skipped, because it cannot be a duplicate."""
     hamming: NDArray[np.int64]
     exact: NDArray[np.float64]
     exact_containment: NDArray[np.float64]
     sketch: NDArray[np.float64]
     sketch_containment: NDArray[np.float64]
     agreeing: NDArray[np.bool_]
-    """Agreement of the m kept bytes of the MIPs vectors, a row of m per pair."""
+    """Agreement of the m kept bytes of the MIPs vectors, one row of m booleans per pair."""
     groups: NDArray[np.int64]
     supers: NDArray[np.int64]
     spots: NDArray[np.float64]
     sketch_bytes: float
-    """Mean size of the sketches."""
+    """Mean size of the sketches in bytes."""
 
     def __len__(self) -> int:
         return self.label.size

@@ -30,8 +30,9 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Candidates that the tables of a deployment find: fingerprints within k bits, and shared bands if there are
-    any.
+    """Candidates that the tables of a deployment find: fingerprints within k bits, and pages with a shared band.
+
+    Without `bands`, no table has bands.
     """
 
     k: int
@@ -39,8 +40,9 @@ class Search:
 
     @classmethod
     def of(cls, settings: Settings) -> "Search":
-        """Return the search of a deployment. The probabilistic search is treated like the exact one that it
-        approximates.
+        """Return the search of a deployment.
+
+        The probabilistic search is treated like the exact search, which it approximates.
         """
         return cls(settings.hamming, None if settings.bands == NO_BANDS else SignatureOptions.of(settings).bands)
 

@@ -60,7 +60,7 @@ def _pairs_in(path: Path) -> Iterator[Pair]:
                 if line.strip() and (pair := pair_from(line, path.name, number)) is not None:
                     yield pair
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidPair(f"{path}, after line {number}: cannot read it: {error}") from error
+        raise InvalidPair(f"{path}, after line {number}: expected a readable file, got: {error}") from error
     except InvalidPair as error:
         raise InvalidPair(f"{path}, line {number}: {error}") from error
 
@@ -77,7 +77,7 @@ def _fields_of(line: bytes) -> dict[str, object]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InvalidPair(f"expected a JSON object: {error}") from error
+        raise InvalidPair(f"expected a JSON object, got: {error}") from error
     if not isinstance(fields, dict):
         raise InvalidPair(f"expected an object with label, a and b, got a {type(fields).__name__}")
     return fields
@@ -115,7 +115,8 @@ def _same_host(a: str | None, b: str | None) -> bool | None:
 def groups_of(pairs: Sequence[Pair]) -> list[int]:
     """Return a group number per pair. Pairs that share a page, directly or through other pairs, have the same number.
 
-    A method that was fitted on one pair of a group must not be tested on another, because it has seen the page.
+    A method that was fitted on one pair of a group must not be tested on another pair of the group, because the two
+    pairs may share a page.
     """
     first: dict[bytes, int] = {}
     leader = list(range(len(pairs)))

@@ -44,7 +44,7 @@ def _against_hamming(measures: Measures) -> str:
 
 
 def _s_curve(measures: Measures, bands: BandFilter) -> str:
-    """Draw the expected acceptance of the bands (lecture V.5.4) and the measured one."""
+    """Draw the expected acceptance of the bands (lecture V.5.4) and the measured acceptance."""
     places = (np.arange(_STEPS + 1) / _STEPS).tolist()
     promised = [(place, bands.acceptance(place)) for place in places]
     return svg_of(

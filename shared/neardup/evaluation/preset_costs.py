@@ -14,7 +14,7 @@ from neardup.sample.crawl import Sampled
 from neardup.settings import PRESETS, Settings
 
 _FIRST: Final = 300
-"""Pages before the measurement, during which processes start and kernels load."""
+"""Number of pages before the measurement, during which processes start and kernels load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class PresetCost:
 
 
 def preset_costs(pairs: Sequence[Pair], crawl: Sequence[Sampled], *, seed: int = 0) -> list[PresetCost]:
-    """Measure every preset, the cheapest first. The speed is that of an embedded run on this machine.
+    """Measure every preset, the cheapest first. The speed is the speed of an embedded run on this machine.
 
     Raises SettingsError or OverLimit.
     """

@@ -1,7 +1,7 @@
 """Recall of the probabilistic search against the exact search, on weights of real pages (Sood 2011 §8.2).
 
-The flip model is fitted to labelled near-duplicates and tested on others. Pairs that share a page stay together. Both
-pages of a pair serve as the query.
+The flip model is fitted to labelled near-duplicates and tested on others. Pairs that share a page stay in one fold.
+Both pages of a pair are used as queries.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from neardup.settings import Settings
 from neardup.signatures.signature import SignatureOptions, Signatures
 
 TARGET_RECALL: Final = 0.95
-"""Recall at which flips are counted."""
+"""Recall for which the necessary flips are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PsmRecall:
-    """The share of near-duplicates within k bits that the flips of the settings find, with a fitted and a simulated
-    model.
+    """The share of near-duplicates within k bits that are found with the number of flips in the settings.
 
-    `fitted_flips` and `simulated_flips` are the numbers of flips that find 95% of the pairs.
+    `fitted` is the share with a fitted model, `simulated` with a simulated one. `fitted_flips` and `simulated_flips`
+    are the numbers of flips that find 95% of the pairs.
     """
 
     k: int
@@ -64,9 +64,9 @@ class _Weights:
 
 
 def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, seed: int = 0) -> list[PsmRecall]:
-    """Measure each k with enough pairs.
+    """Measure the recall for each k with enough pairs.
 
-    Raises InvalidPair if there is none, OverLimit if the settings reject pages over a limit.
+    Raises InvalidPair if no k has enough pairs, and OverLimit if the settings reject pages over a limit.
     """
     weights = _weights_of(pairs, settings)
     found = []
@@ -76,7 +76,8 @@ def psm_recall(pairs: Sequence[Pair], settings: Settings, ks: Sequence[int], *, 
             found.append(_recall(near, k, settings, seed))
     if not found:
         raise InvalidPair(
-            f"expected near-duplicates within {max(ks)} bits that share no page, at least {FOLDS}: too few for a recall"
+            f"expected near-duplicates within {max(ks)} bits in at least {FOLDS} groups that share no page, got fewer; "
+            "label more near-duplicates"
         )
     return found
 
@@ -106,7 +107,7 @@ def _recall(near: _Weights, k: int, settings: Settings, seed: int) -> PsmRecall:
 
 
 def _attempts(model: FlipModel, pairs: _Weights, k: int, header: int) -> NDArray[np.int64]:
-    """Return the number of flips until each page finds the other, with all of `a` as queries, then all of `b`."""
+    """Return the number of flips until each page finds the other page, first for the queries `a`, then for `b`."""
     differences = _words(pairs.a) ^ _words(pairs.b)
     sides = (model.levels_of(side) for side in (pairs.a, pairs.b))
     return np.concatenate([model.attempts(differences, levels, header=header, k=k) for levels in sides])
@@ -117,8 +118,9 @@ def _flips_needed(attempts: NDArray[np.int64]) -> int:
 
 
 def _words(weights: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return fingerprints. A bit is set if its weight is not negative, and the first column is the most significant
-    bit.
+    """Return the fingerprints of rows of weights.
+
+    A bit is set if its weight is not negative. The first column is the most significant bit.
     """
     packed = np.packbits(weights >= 0, axis=1)
     return packed.view(">u8").astype(np.uint64).ravel()

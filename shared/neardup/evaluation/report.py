@@ -1,7 +1,7 @@
 """An evaluation: the verdict with the present settings, the rule without tables, and every single method.
 
-The settings are fixed, so all pairs can test them. The threshold of a single method is chosen on pairs, so its results
-are out-of-fold: see `crossvalidation`.
+The settings are fixed, so they are tested on all pairs. The threshold of a single method is chosen on pairs, so the
+method is tested out of fold: see `crossvalidation`.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Cost:
 
     @property
     def bytes_per_page(self) -> float:
-        """A fingerprint in every table, a key and a fingerprint in a bucket for every band, and the sketch."""
+        """Bytes per page: a fingerprint per table, a key and a fingerprint per band, and the sketch."""
         return 8 * self.tables + 16 * self.bands + self.sketch_bytes
 
     @classmethod
@@ -73,10 +73,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class MethodQuality:
-    """A single method: its curve, the thresholds chosen by folds (minimum, median, maximum), and the out-of-fold
-    quality.
+    """The quality of a single method.
 
-    The latter two are None if there are too few pairs for cross-validation.
+    `chosen` has the minimum, median and maximum of the thresholds chosen by folds, and `judged` is the out-of-fold
+    quality. Both are None if there are too few pairs for cross-validation.
     """
 
     name: str
@@ -161,7 +161,7 @@ def evaluate(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Eva
 
 
 def settings_quality(pairs: Sequence[Pair], settings: Settings, *, seed: int = 0) -> tuple[Quality, float]:
-    """Return the quality of the verdict and the mean size of a sketch. Raises SettingsError or OverLimit."""
+    """Return the quality of the verdict and the mean size of a sketch in bytes. Raises SettingsError or OverLimit."""
     measures = measure(pairs, Signatures(SignatureOptions.of(settings)))
     predicted = found_by_search(measures, Search.of(settings)) & accepted_by_rule(measures, Thresholds.of(settings))
     return quality(measures.label, predicted, measures.group, seed=seed), measures.sketch_bytes

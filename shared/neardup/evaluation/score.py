@@ -1,11 +1,12 @@
 """Precision and recall of verdicts against the known truth of a sample crawl, in total and by kind of page.
 
-A page counts as *found* when its last verdict is duplicate and refers to the right group: pages that descend from one
-first page, and pages that contain one of them completely. A verdict that refers to another group is a false alarm, and
-the page also counts as missed. Borderline pages and pages that should be skipped are not scored.
+A page counts as *found* when its last verdict is duplicate and refers to a page of the right group. A group is a first
+page, all pages that descend from it, and pages that completely contain one of these. A verdict that refers to another
+group is a false alarm, and the page also counts as missed. Borderline pages and pages that should be skipped are not
+scored.
 
-Results are also split by host: a duplicate by the host of the page that it truly repeats, a false alarm by the host of
-the page that the verdict names.
+Results are also split into same host and cross host. For a duplicate, the other host is that of the page that it truly
+repeats. For a false alarm, it is that of the page to which the verdict refers.
 """
 
 from collections.abc import Iterable
@@ -31,18 +32,18 @@ class Tally:
     found: int = 0
     wrong_group: int = 0
     false_alarms: int = 0
-    """Pages called duplicates that are none. Verdicts that refer to a wrong group are counted separately."""
+    """Number of pages wrongly called duplicates. Verdicts that refer to a wrong group are counted separately."""
     without_verdict: int = 0
 
     @property
     def precision(self) -> float | None:
-        """Share of predicted duplicates that are right, None without any."""
+        """Share of predicted duplicates that are right, or None if no duplicate was predicted."""
         called = self.found + self.wrong_group + self.false_alarms
         return self.found / called if called else None
 
     @property
     def recall(self) -> float | None:
-        """Share of duplicates that were found, None without any."""
+        """Share of duplicates that were found, or None if there are no duplicates."""
         return self.found / self.duplicates if self.duplicates else None
 
 
@@ -107,7 +108,7 @@ def _numbered(truths: Iterable[Truth]) -> list[Truth]:
     known = sorted(truths, key=lambda truth: truth.number)
     for place, truth in enumerate(known):
         if truth.number != place:
-            raise InvalidTruth(f"expected the truth of every page from 0 on, once: got {truth.number} for {place}")
+            raise InvalidTruth(f"expected one truth per page, numbered from 0, got {truth.number} for page {place}")
         for earlier in (*truth.holds, *(() if truth.duplicate_of is None else (truth.duplicate_of,))):
             if not 0 <= earlier < truth.number:
                 raise InvalidTruth(f"page {truth.number}: expected duplicate_of to be an earlier page, got {earlier}")
@@ -115,8 +116,9 @@ def _numbered(truths: Iterable[Truth]) -> list[Truth]:
 
 
 def _groups(truth: Truth, known: list[Truth]) -> set[int]:
-    """Return the first pages of the groups that a page may be matched with: its own, and those of pages that it
-    contains.
+    """Return the first pages of the groups to which a verdict on a page may refer.
+
+    These are its own group and the groups of pages that it contains.
     """
     return {_first(truth.number, known), *(_first(held, known) for held in truth.holds)}
 
@@ -140,7 +142,8 @@ def _page_numbers(last: dict[str, Verdict], known: list[Truth]) -> dict[str, int
         if number >= len(known) or known[number].url != url:
             expected = known[number].url if number < len(known) else f"one of {len(known)} pages"
             raise InvalidTruth(
-                f"document {document}: the truth has {expected}, the verdict {url}; is it the truth of this crawl?"
+                f"document {document}: expected {expected}, as in the truth, got a verdict on {url}; use the truth of "
+                "this crawl"
             )
     return numbers
 
@@ -158,6 +161,7 @@ def _target(verdict: Verdict, numbers: dict[str, int]) -> int:
     document = verdict.duplicate_of.document
     if document not in numbers:
         raise InvalidVerdict(
-            f"document {verdict.document}: refers to {document}, which has no verdict; expected verdicts of all pages"
+            f"document {verdict.document}: expected a verdict on {document}, to which it refers, got none; give the "
+            "verdicts on all pages"
         )
     return numbers[document]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_WORDS: Final = 200
-"""Maximum length of such pages in words. A longer page has content of its own, even if it also contains "log in"."""
+"""Maximum length of these pages in words. A longer page has content of its own, even if it also contains "log in"."""
 
 _PHRASES: Final = {
     "not found": (
@@ -34,7 +34,7 @@ class Spike:
 
 
 def name_of(words: list[str]) -> str | None:
-    """Return the kind of page that these words suggest, None for no particular kind. The first match is taken."""
+    """Return the first kind of page with a phrase among these words, or None."""
     if len(words) > MOST_WORDS:
         return None
     text = f" {' '.join(words)} "

@@ -13,7 +13,7 @@ _LENGTHS: Final = ((0, 100), (100, 1000), (1000, None))
 
 
 def strata(measures: Measures) -> dict[str, NDArray[np.bool_]]:
-    """Return the pairs of each stratum by name. Unknown values make no stratum, nor does a single file."""
+    """Return the pairs of each stratum by name. Unknown hosts do not make a stratum, and neither does a single file."""
     found: dict[str, NDArray[np.bool_]] = {}
     sources = np.unique(measures.source)
     if sources.size > 1:

@@ -28,10 +28,10 @@ class Series:
 def svg_of(
     series: Sequence[Series], *, title: str, across: str, up: str, top: float | None = None, values: bool = False
 ) -> str:
-    """Return a chart of at least one point. The vertical axis goes from 0 to `top`, by default a little above the
-    maximum.
+    """Return a chart of at least one point. `across` and `up` name the axes.
 
-    With `values`, every point is labelled with its height. `across` and `up` name the axes.
+    The vertical axis spans 0 to `top`, by default a little above the maximum. With `values`, every point is labelled
+    with its height.
     """
     xs = [x for each in series for x, _ in each.points]
     left, right = min(xs), max(xs)
@@ -89,8 +89,9 @@ def _drawn(each: Series, placed: list[tuple[float, float]], colour: str, base: i
 
 
 def round_steps(low: float, high: float) -> list[float]:
-    """Return multiples of 1, 2 or 5 times a power of ten between two numbers, at most as many as an axis has room
-    for.
+    """Return the multiples of a round step between two numbers, few enough for the labels of an axis.
+
+    The step is 1, 2 or 5 times a power of ten.
     """
     rough = (high - low) / _TICKS or 1.0
     power = 10.0 ** floor(log10(rough))

@@ -1,8 +1,8 @@
 """A search for better settings: features and their weights, w, k, bands and thresholds.
 
-Every variant of the settings predicts all pairs. Cross-validation estimates the quality of the search: it chooses on
-some folds and is tested on the last. The returned settings are chosen on all pairs, so there is no unbiased estimate
-for them.
+Every variant of the settings predicts all pairs. Cross-validation estimates the quality of the search: a variant is
+chosen on all folds but one and tested on the remaining fold. The returned settings are chosen on all pairs, so there is
+no unbiased estimate of their quality.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -45,15 +45,16 @@ class Variant(NamedTuple):
         return cls(*(getattr(settings, name) for name in cls._fields))
 
     def difference_from(self, known: "Variant") -> int:
-        """Return the number of settings that differ. Among equally good variants, the one nearest to the present
-        settings wins.
+        """Return the number of settings that differ.
+
+        Among equally good and equally cheap variants, the search chooses the one with fewest differences.
         """
         return sum(mine != theirs for mine, theirs in zip(self, known, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The values to try. k stays small: with ten tables, every further bit makes the scanned ranges much longer."""
+    """The values to try. k stays small: with ten tables, each additional bit makes the scanned ranges much longer."""
 
     phrases: Sequence[tuple[int, ...]] = ((1,), (2,), (1, 2))
     weighting: Sequence[str] = ("presence", "tf", "log-tf")
@@ -85,8 +86,8 @@ class Limits:
 class TuningResult:
     """The chosen settings, the cross-validated quality of the search, and the quality of the present settings.
 
-    `by_file` is the cross-validated quality per file of pairs. `agreement` is the share of folds that chose each value;
-    a low share suggests chance.
+    `by_file` is the cross-validated quality per file of pairs. `agreement` is the share of folds that chose the same
+    value as the result, per setting. A low share suggests that the value was chosen by chance.
     """
 
     chosen: Variant
@@ -110,16 +111,18 @@ def tune(
     """Search the space for the best F1 within the limits. Among equals, the cheapest variant wins.
 
     `measured` is called after every measurement of all pairs. Raises InvalidPair if there are too few pairs for
-    cross-validation or if no variant has few enough probes; SettingsError or OverLimit as signatures do.
+    cross-validation or if every variant has too many probes. Raises SettingsError or OverLimit like `Signatures`.
     """
     limits, space = limits or Limits(), space or Space()
     label, group, known = np.array([pair.label for pair in pairs]), np.array(groups_of(pairs)), Variant.of(settings)
     source = np.array([pair.source for pair in pairs])
-    next(folds(label, group, seed=seed))  # Raise its error before the slow part.
+    next(folds(label, group, seed=seed))  # Raise InvalidPair before the slow part.
     probes = {both: _probes(settings, *both) for both in product(space.hamming, space.bands)}
     variants = [each for each in space.variants() if probes[each.hamming, each.bands] <= limits.most_probes]
     if not variants:
-        raise InvalidPair(f"expected settings with at most {limits.most_probes} probes a page, got none; allow more")
+        raise InvalidPair(
+            f"expected settings with at most {limits.most_probes} probes per page, got none; allow more probes"
+        )
     variants.sort(key=lambda each: (probes[each.hamming, each.bands], each.difference_from(known)))
     predictions = _Predictions(pairs, settings, space, measured)
     predicted = np.array([predictions.of(each) for each in variants])
@@ -149,15 +152,13 @@ def require_unseen(pairs: Sequence[Pair], tests: Sequence[Pair]) -> None:
     for pair in tests:
         if pair.a.content in seen or pair.b.content in seen:
             raise InvalidPair(
-                f"{pair.source}, pair {pair.id}: expected pages that the settings were not tuned on, got one that they "
-                "were tuned on; remove it from the test pairs"
+                f"{pair.source}, pair {pair.id}: expected pages on which the settings were not tuned, got a page on "
+                "which they were; remove the pair from the test pairs"
             )
 
 
 def held_out(pairs: Sequence[Pair], tests: Sequence[Pair], settings: Settings, *, seed: int = 0) -> Quality:
-    """Return the quality of settings that were tuned on `pairs` on other pairs. Raises InvalidPair if they share a
-    page.
-    """
+    """Return the quality on `tests` of settings that were tuned on `pairs`. Raises InvalidPair if they share a page."""
     require_unseen(pairs, tests)
     return settings_quality(tests, settings, seed=seed)[0]
 
@@ -181,8 +182,9 @@ class _Predictions:
             measured()
 
     def of(self, variant: Variant) -> NDArray[np.bool_]:
-        """Combine `found_by_search` and `accepted_by_rule`. The parts are cached, because thousands of variants share
-        them.
+        """Combine `found_by_search` and `accepted_by_rule`.
+
+        Both parts are cached, because thousands of variants share them.
         """
         measures = self._by_words[variant.shingle_words]
         is_found = self._cached(
