@@ -26,8 +26,8 @@ async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
     runners = [make_runner(name, settings, log) for name in SERVICES]
     running = [asyncio.create_task(runner.run()) for runner in runners]
 
-    # The crawler's pages: a page, the same page on a mirror, a recrawl of the first one, one with an added headline, a
-    # new one, one with almost no text, and a value that is not a page.
+    # The crawler sends a page, its copy on a mirror, a recrawl of it, the page with an added headline, another page, a
+    # page with almost no text, and a value that is not a page.
     text = "The river rises in the hills to the north of the old town and runs for ninety miles to the sea. " + (
         "In dry summers it is little more than a brook, but after the thaw it floods the meadows below the bridge, and "
         "nobody who has seen that would build a house there, whatever the price of the land may be this year."
@@ -42,7 +42,7 @@ async def test_a_page_from_topic_to_verdict(log: Log, tmp_path: Path) -> None:
     short = {"url": "https://c.example/", "html": "<p>Not found</p>"}
     pages = [page, mirror, page, edited, other, short]
     values = [json.dumps(each).encode() for each in pages] + [b'{"url": 7}']
-    for value in values:  # one by one, so that the order of the pages is the order of sending
+    for value in values:  # Send one by one, so that the order of the pages is the order of sending.
         await log.send([Output(topics.pages, 0, None, value)])
 
     consumer, recorder = await join(log, topics.verdicts, "crawler", Recorder())

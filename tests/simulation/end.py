@@ -1,4 +1,4 @@
-"""Checks of the final state of a simulation against an oracle that compares every page with all earlier ones."""
+"""Checks of the final state of a simulation against an oracle that compares every page with all earlier pages."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from tests.support.oracle import Oracle
 class End:
     """A simulation with no work left.
 
-    `stages` are the latest incarnations of each partition; `directory` is for intermediate files of the checks.
+    `stages` has the latest stage of each partition; `directory` is for intermediate files of the checks.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class End:
         pages: dict[DocumentId, Signature],
         canaries: dict[DocumentId, tuple[Signature, str]],
     ) -> Counter[str]:
-        """Check that each canary has a verdict on its own topic, and is found if the oracle finds its original."""
+        """Check that each canary has a verdict on the canaries topic, and is found if the oracle finds its original."""
         verdicts = self._last_verdicts(self._topics.canaries)
         assert verdicts.keys() == {str(canary) for canary in canaries}, "a canary got no verdict"
         by_name = {str(page): signature for page, signature in pages.items()}
@@ -82,7 +82,7 @@ class End:
                 assert verdict.verdict is Kind.DUPLICATE, f"{canary} was missed: {note}"
             if verdict.duplicate_of is not None:
                 matched = by_name[verdict.duplicate_of.document]
-                assert oracle.relation(signature, matched) is not None, f"{canary} names a page unlike it"
+                assert oracle.relation(signature, matched) is not None, f"{canary} names a page that it does not match"
             counts["canary found" if verdict.verdict is Kind.DUPLICATE else "canary missed"] += 1
         return counts
 

@@ -1,11 +1,11 @@
 """A simulation of the protocol in one thread, with faults between services that are chosen by a seed.
 
-Featurizers, shards and owners run on the in-process log. The seed decides each step. A worker reads some records, sends
-one more output, freezes its state, or writes the frozen state. It crashes and restarts from its checkpoint or without
-state. Or it is declared dead: another worker takes its partition over while its own sends still arrive. After the
-faulty phase all queues drain, and the verdicts must equal those of an oracle that compares every page with all earlier
-ones. Canaries are planted throughout. They must not affect the verdicts of pages, and each canary must be found if the
-oracle finds its original.
+Featurizers, shards and owners run on the in-process log. The seed decides each step: a worker reads some records, sends
+one more output, freezes its state, writes the frozen state, or crashes and restarts from its checkpoint or without
+state. A worker may also be declared dead, so that another worker takes over its partition while its own outputs still
+arrive. After the faulty phase all queues drain, and the verdicts must equal those of an oracle that compares every page
+with all earlier pages. Canaries are planted throughout. They must not affect the verdicts of pages, and each canary
+must be found if the oracle finds its original.
 
     python -m tests.simulation.simulate --seeds 10000
 """
@@ -49,7 +49,7 @@ class Faults:
 
 @dataclass
 class Worker:
-    """One incarnation of a stage on a partition, with its outputs that are not sent and its state that is not saved."""
+    """One run of a stage on a partition, with outputs that are not sent yet and state that is not saved yet."""
 
     service: str
     partition: Partition
@@ -59,7 +59,7 @@ class Worker:
     unsent: list[list[Output]] = field(default_factory=list)
     unsaved: bool = False
     save: Callable[[], int] | None = None
-    """Writes the frozen state. The worker may have read more records since it was frozen."""
+    """Writes the frozen state. The worker may have read more records since the freeze."""
 
     @property
     def place(self) -> Place:
@@ -70,7 +70,7 @@ class Worker:
 
 
 class Simulation:
-    """The run of one seed."""
+    """The simulation of one seed."""
 
     def __init__(
         self, seed: int, directory: Path, make_stage: Callable[[str, Deployment, Partition], Stage] | None = None
@@ -161,7 +161,7 @@ class Simulation:
         return True
 
     async def _send_one(self, worker: Worker) -> None:
-        """Send the next output of any partition of the wave: partitions are acknowledged in any order."""
+        """Send the next output of a random partition of the wave, because partitions are acknowledged in any order."""
         wave = worker.unsent[0]
         chosen = self.random.choice(wave)
         first = next(output for output in wave if (output.topic, output.partition) == (chosen.topic, chosen.partition))
@@ -209,7 +209,7 @@ class Simulation:
             worked = [await self._work(worker) for worker in self.live.values()]
             if not any(worked) and not self.zombies:
                 return
-        raise AssertionError(f"work is left after {MOST_STEPS:,} steps")
+        raise AssertionError(f"expected no work after {MOST_STEPS:,} steps, got some")
 
     def _open(self, service: str, partition: Partition, directory: Path | None) -> Worker:
         if directory is None:
@@ -235,11 +235,11 @@ def _settings(draw: random.Random) -> Settings:
         tables=4,
         slice_bits=draw.randint(0, 1),
         bands=draw.choice(["none", "3x4"]),
-        # A page over the cap on variants is not revised: a documented exception, which this test must not meet.
+        # A page beyond the limit of variants is not revised. The simulation must avoid this documented exception.
         variants=1000,
         processes=1,
         corpus_seconds=0.0,
-        # Most pages get a canary, so that the reservoir of planned canaries fills.
+        # Most pages are chosen for a canary, so that the slots of chosen pages fill.
         canary_share=0.6,
         sample_seed=draw.randrange(1000),
     )

@@ -1,4 +1,4 @@
-"""Tests that the protocol holds for every seed, and that without any one of its rules some seed fails."""
+"""Tests that the protocol holds for every seed, and that some seed fails if any one of its rules is removed."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

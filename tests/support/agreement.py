@@ -45,7 +45,7 @@ def agreement(found: NDArray[Any], true: NDArray[Any]) -> Agreement:
         shared / true_pairs if true_pairs else 1.0,
         float(np.mean(overlap / found_sizes[of_found])),
         float(np.mean(overlap / true_sizes[of_true])),
-        # All documents alone in both, or all together in both: chance could not have produced anything else.
+        # All documents are alone in both clusterings or together in both. The index is undefined, but they are equal.
         (shared - by_chance) / (most - by_chance) if most != by_chance else 1.0,
     )
 

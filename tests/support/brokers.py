@@ -57,7 +57,7 @@ def find_broker(data: Path, version: str = VERSION) -> Iterator[FoundBroker]:
 
 @functools.cache
 def find_way(version: str = VERSION) -> Way:
-    """Return the way to run brokers on this machine. Containers come before Maven. Pulls the image if necessary."""
+    """Return the way to run brokers on this machine. Containers are preferred to Maven. Pulls the image if needed."""
     reason = obstacle(version)
     if reason is None:
         return Way(f"Apache Kafka {version} in Docker ({image_of(version)})", ContainerCluster)
@@ -67,7 +67,7 @@ def find_way(version: str = VERSION) -> Way:
 
 
 def own_cluster(data: Path, **options: Any) -> kafka.Cluster:
-    """Return a cluster, not yet started, for one test alone. Skip the test where this machine cannot run one."""
+    """Return a cluster for one test, not yet started. Skip the test if this machine cannot run a cluster."""
     way = find_way()
     if way.cluster:
         return way.cluster(data, version=VERSION, **options)

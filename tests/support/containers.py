@@ -52,7 +52,7 @@ def obstacle(version: str) -> str | None:
 
 
 def _engine_answers() -> bool:
-    # Where no engine runs, the client library would leave a socket open.
+    # The client library is not used, because it leaves a socket open if no engine is running.
     try:
         return subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

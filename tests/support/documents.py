@@ -56,9 +56,9 @@ def document(
     tokens: str | None = None,
     note: str | None = None,
 ) -> Document:
-    """Return a document with these shingles; a number is the seed of a set of 200.
+    """Return a document with these shingles. An integer instead of shingles is the seed of a set of 200.
 
-    Checksums and URL differ from those of all other documents unless they are given.
+    By default, checksums and URL differ from those of all other documents.
     """
     if isinstance(some, int):
         some = shingles(some, 200)
@@ -115,7 +115,7 @@ def outputs_to(waves: Waves, topic: str) -> list[Output]:
 def registrations_of(
     some: Sequence[Document], *, batch: BatchId = BATCH, expected: Sequence[int] = (0,), plan: str = "plan"
 ) -> list[bytes]:
-    """Return messages that register all of these documents with one owner."""
+    """Return messages that register these documents with one owner."""
     return list(write_registrations(batch, expected, DocumentColumns.from_documents(some), range(len(some)), plan))
 
 

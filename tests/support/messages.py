@@ -1,4 +1,4 @@
-"""Encoding and decoding of messages by the name of their kind, as a foreign program does it."""
+"""Encoding and decoding of messages by the name of their kind, as in a program outside the project."""
 
 import importlib
 import pkgutil

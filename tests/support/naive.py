@@ -34,7 +34,7 @@ def mixed(key: int) -> int:
 
 
 def unmixed(key: int) -> int:
-    """Invert `mixed`: undo each step in reverse order; a right shift is undone from the highest bits down."""
+    """Invert `mixed` by undoing each step in reverse order. A right shift is undone from the highest bit down."""
     for shift, factor in ((32, 0x165667B19E3779F9), (29, 0xC2B2AE3D27D4EB4F), (33, 1)):
         for at in range(63 - shift, -1, -1):
             key ^= (key >> at + shift & 1) << at
@@ -348,9 +348,9 @@ def packed_sketch(exponent: int, mips: Sequence[int], sample: Sequence[int]) -> 
 
 
 def compared_with_each(own: Sketch, others: Sequence[Sketch | None]) -> list[list[int]]:
-    """Compare one sketch with each other one.
+    """Compare one sketch with each of the others.
 
-    Sizes of samples that share nothing are reported as zero, and so is everything about an absent sketch.
+    Sizes of samples that share nothing are reported as zero, and so are all values of a missing sketch.
     """
     found = []
     for other in others:
@@ -368,7 +368,7 @@ def compared(a: Sketch, b: Sketch) -> tuple[int, int, int, int]:
 
 
 def shared_bands(a: Sequence[int], b: Sequence[int], k: int, s: int) -> list[bool]:
-    """Return for each of the first k groups of s values if their low bytes are all equal."""
+    """Return for each of the first k groups of s values whether their low bytes are all equal."""
     low = [[value % 256 for value in values] for values in (a, b)]
     return [low[0][band * s : band * s + s] == low[1][band * s : band * s + s] for band in range(k)]
 
@@ -400,7 +400,7 @@ def leaders(
     for row in order:
         earlier = {leader[neighbour] for neighbour in near[row] if neighbour in leader}
         close = [first for first in earlier if first in near[row] or resemblance(row, first) >= threshold]
-        # The earliest of the leaders that it resembles most.
+        # Choose the leader that the document resembles most, the earliest one on a tie.
         leader[row] = min(close, key=lambda first: (-resemblance(row, first), order.index(first)), default=row)
     return leader
 

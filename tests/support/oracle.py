@@ -1,4 +1,4 @@
-"""An oracle that computes the final verdicts directly, by a comparison of every page with all earlier ones."""
+"""An oracle that computes the final verdicts directly, by comparing every page with all earlier pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

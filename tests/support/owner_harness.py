@@ -20,7 +20,7 @@ from tests.support.fingerprints import words
 K = 3
 TABLES = 4
 Summary = tuple[int, Kind, int, int | None]
-"""A verdict in short: offset, kind, revision, and the offset of the page that it duplicates."""
+"""A short form of a verdict: offset, kind, revision, and the offset of the page that is duplicated."""
 
 
 class Desk:
@@ -72,7 +72,7 @@ class Desk:
         return new
 
     def summaries(self) -> list[Summary]:
-        """Return the verdicts since the last call in short."""
+        """Return the short forms of the verdicts since the last call."""
         return [
             (each.document.id.offset, each.kind, each.revision, None if each.match is None else each.match.id.offset)
             for each in self.verdicts()

@@ -1,4 +1,4 @@
-"""The prose of the project: docstrings, comments, messages and pages, each with the place where it stands."""
+"""The prose of the project: docstrings, comments, messages and pages, each with its file and line."""
 
 import ast
 import io

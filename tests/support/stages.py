@@ -1,4 +1,4 @@
-"""Stages for tests and benchmarks: they copy records."""
+"""Stages that copy records, for tests and benchmarks."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Tables in a state that they reach only after many batches."""
+"""Preparation of tables in a state that they otherwise reach only after many batches."""
 
 from neardup.index.buckets.table import BucketTable
 from neardup.index.slices.slice import Slice

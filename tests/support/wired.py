@@ -1,4 +1,4 @@
-"""Featurizer, shards and owners connected by hand, without a log: pages in, verdicts out, one call after the other."""
+"""Featurizer, shards and owners connected by direct calls, without a log: pages in, verdicts out."""
 
 from collections import defaultdict
 from collections.abc import Sequence
