@@ -9,10 +9,17 @@ from neardup.log import Consumer, Listener, Log, Partition, Record
 
 
 def stop_on_signal() -> asyncio.Event:
-    """Return an event that SIGINT or SIGTERM sets."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    """Return an event that the first SIGINT or SIGTERM sets. A second one ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def on_signal() -> None:
+        stop.set()
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
     return stop
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from deploy.kafka import broker as kafka
 from neardup.deployment.deployment import SERVICES
+from neardup.log import Output
+from neardup.log.kafka import KafkaLog
 from neardup.sample import sample_crawl
 from neardup.settings import Settings
 from tests.services.test_stream import check, last_verdicts, send
@@ -177,3 +179,18 @@ async def test_a_broker_that_accepts_connections_but_does_not_respond_is_an_outa
     for each in readiness:
         assert each.first(False, stopped) < NOT_READY_WITHIN_SECONDS
         assert each.first(True, continued) < READY_WITHIN_SECONDS
+
+
+async def test_the_first_output_to_a_topic_waits_for_the_end_of_an_outage(
+    cluster: kafka.Cluster, settings: Settings, tmp_path: Path
+) -> None:
+    """The number of partitions is then unknown, which must not be taken for a missing topic."""
+    created = Deployment(settings, tmp_path).neardup("topics", "create")
+    assert created.returncode == 0, created
+    async with KafkaLog(settings) as log:
+        cluster.kill()
+        sending = asyncio.create_task(log.send([Output("outage.documents", None, b"key", b"value")]))
+        await asyncio.sleep(10)
+        assert not sending.done(), sending
+        await asyncio.to_thread(cluster.start)
+        await asyncio.wait_for(sending, 30)

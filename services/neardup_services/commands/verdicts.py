@@ -49,11 +49,12 @@ async def _print(
     canaries: bool,
 ) -> None:
     """Print verdicts until SIGINT or SIGTERM, until `most` documents or, without `follow`, until the last one."""
-    stop, topics = stop_on_signal(), Topics.under(settings.prefix)
+    topics = Topics.under(settings.prefix)
     topic = topics.canaries if canaries else topics.verdicts
     async with (
         KafkaLog(settings, only_reads=True) as log,
-        aclosing(read_records(log, topic, settings.prefix, stop, new=new, follow=follow)) as found,
+        # Signals are handled from here on: one that arrives during the connection ends the command.
+        aclosing(read_records(log, topic, settings.prefix, stop_on_signal(), new=new, follow=follow)) as found,
     ):
         async for record in found:
             counts.add(read_verdict(record.value or b""), record.timestamp)
