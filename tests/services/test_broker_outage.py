@@ -184,10 +184,11 @@ async def test_a_broker_that_accepts_connections_but_does_not_respond_is_an_outa
 async def test_the_first_output_to_a_topic_waits_for_the_end_of_an_outage(
     cluster: kafka.Cluster, settings: Settings, tmp_path: Path
 ) -> None:
-    """The number of partitions is then unknown, which must not be taken for a missing topic."""
-    created = Deployment(settings, tmp_path).neardup("topics", "create")
-    assert created.returncode == 0, created
+    """A topic that the client has no metadata of must not be taken for a missing one."""
     async with KafkaLog(settings) as log:
+        # The client has fetched its metadata before the topics exist.
+        created = await asyncio.to_thread(Deployment(settings, tmp_path).neardup, "topics", "create")
+        assert created.returncode == 0, created
         cluster.kill()
         sending = asyncio.create_task(log.send([Output("outage.documents", None, b"key", b"value")]))
         await asyncio.sleep(10)
