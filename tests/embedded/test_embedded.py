@@ -171,3 +171,21 @@ async def test_an_error_of_a_stage_is_raised_and_everything_ends(
         async with asyncio.timeout(20):
             await run(tmp_path, PAGES[:3])
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_stage_that_has_ended_with_an_error_is_not_taken_for_an_idle_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a save would mark pages as processed that have no verdict."""
+
+    def broken(self: Any, records: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("neardup.stream.shard.stage.Shard.process", broken)
+    async with Embedded(tmp_path, SETTINGS, on_verdict=lambda value: None) as stream:
+        await stream.feed(PAGES[:3])
+        await asyncio.wait(stream._running, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0.5)  # the other stages finish their work
+        with pytest.raises(RuntimeError, match="a bug"):
+            await stream.finish()
+    assert json.loads((tmp_path / FILE).read_text())["pages"] == 0

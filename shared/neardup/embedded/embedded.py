@@ -35,6 +35,7 @@ from neardup.log import Output, Partition
 from neardup.log.memory import MemoryLog
 from neardup.messages.orders import Expire, Forget, orders
 from neardup.messages.pages import write_page
+from neardup.runtime.runner import Phase
 from neardup.settings import Settings
 from neardup.types import Page
 from neardup.util.atomic_file import write_text
@@ -272,7 +273,10 @@ class Embedded:
                 self._log.trim(partition, done)
 
     def _is_idle(self) -> bool:
-        # There is no await here, so this is a consistent snapshot. `done` advances after the outputs are in the log.
+        # A runner that has failed has no partitions, so `done` alone would show it as idle.
+        if any(runner.phase is not Phase.RUNNING for runner in self._runners):
+            return False
+        # Without an await this is a consistent snapshot. `done` advances after the outputs are in the log.
         return all(
             # Before the first record of this life, `done` is the position at the end of the last life.
             max(done, self._first.get(each.topic, 0)) == self._log.end(each)
