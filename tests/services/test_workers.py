@@ -39,6 +39,9 @@ def test_a_worker_serves_its_endpoints_and_ends_cleanly_on_sigterm(deployment: D
     before = time.monotonic()
     assert worker.terminate() == 0, worker.log.read_text()
     assert time.monotonic() - before < 10
+    log = worker.log.read_text()
+    assert "INFO    neardup.runtime.runner: assigned" in log
+    assert "[^" not in log, "log lines of Faust's services"
 
 
 def test_the_faust_command_starts_the_same_worker(deployment: Deployment) -> None:

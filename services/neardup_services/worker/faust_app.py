@@ -29,7 +29,8 @@ from neardup_services.worker.logs import logging_config
 from neardup_services.worker.recluster_passes import Passes
 from neardup_services.worker.warm_up import ensure_loaded
 
-logger = logging.getLogger(__name__)
+# Not the name of this module, under which Faust logs (see `logs`).
+logger = logging.getLogger(__package__)
 
 RECLUSTER: Final = "recluster"
 

@@ -11,6 +11,8 @@ from neardup.errors import NeardupError
 from neardup.settings import Settings
 
 KAFKA_CLIENT: Final = "aiokafka"
+FAUST_SERVICES: Final = "neardup_services.worker.faust_app"
+"""The module whose name Faust uses for log lines about the starts and stops of its services."""
 REPEAT_SECONDS: Final = 30.0
 """Interval between two log lines of the Kafka client with the same message. It retries about ten times per second."""
 _MOST_MESSAGES: Final = 256
@@ -95,7 +97,9 @@ def logging_config(settings: Settings) -> dict[str, Any]:
             KAFKA_CLIENT: {"level": "WARNING"},
             "aiokafka.cluster": {"level": "CRITICAL"},
             "aiokafka.consumer.group_coordinator": {"level": "CRITICAL"},
+            # Faust logs the life cycle of its services, also under the names of the modules that define them.
             "faust": {"level": "WARNING"},
             "mode": {"level": "WARNING"},
+            FAUST_SERVICES: {"level": "WARNING"},
         },
     }
