@@ -148,7 +148,7 @@ def test_the_command_lists_unknown_variables_without_their_values(monkeypatch: p
     monkeypatch.setenv("NEARDUP_SASL_PASWORD", SECRET)
     done = CliRunner().invoke(main, ["settings"])
     assert done.exit_code == 1
-    assert re.search(r"NEARDUP_SASL_PASWORD +\(unknown\) +no setting; .* NEARDUP_SASL_PASSWORD", done.output)
+    assert re.search(r"NEARDUP_SASL_PASWORD +\(unknown\) +not a setting; .* NEARDUP_SASL_PASSWORD", done.output)
     assert "did you mean NEARDUP_SASL_PASSWORD?" in done.output
     assert SECRET not in done.output
 

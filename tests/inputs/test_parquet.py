@@ -54,7 +54,7 @@ def test_a_run_resumes_after_the_items_that_it_has_read(tmp_path: Path, after: i
 def test_a_row_without_content_is_rejected(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", html=[None, *HTML[1:]])
     items = list(open_input(str(path)).items())
-    assert items[0].rejected == "expected exactly one of html and text"
+    assert items[0].rejected == "expected exactly one of html and text, got both or neither"
     assert all(item.page for item in items[1:])
 
 

@@ -170,7 +170,7 @@ def test_names_without_a_known_extension_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected a folder, - for standard input, or a name that ends in \.jsonl"):
         open_input(str(tmp_path / "a.docx"))
     for missing in ("no.jsonl", "no.parquet", "no.html"):
-        with pytest.raises(InputError, match="expected a file or folder: No such file"):
+        with pytest.raises(InputError, match="expected a readable file or folder, got: No such file"):
             open_input(str(tmp_path / missing))
 
 
