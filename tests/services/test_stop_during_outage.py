@@ -126,19 +126,3 @@ async def test_a_worker_that_waits_for_a_frozen_broker_at_its_start_ends_in_time
         await asyncio.to_thread(await_end, [worker], END_SECONDS)
     finally:
         process.send_signal(signal.SIGCONT)
-
-
-async def test_ctrl_c_ends_a_command_that_waits_for_a_frozen_broker(
-    cluster: kafka.Cluster, deployment: Deployment
-) -> None:
-    process = cluster.nodes[0].process
-    assert process is not None
-    process.send_signal(signal.SIGSTOP)
-    try:
-        command = deployment.start("neardup", "verdicts", "--follow")
-        await asyncio.sleep(8)
-        command.process.send_signal(signal.SIGINT)
-        assert await asyncio.to_thread(command.process.wait, END_SECONDS) == 1
-        assert command.log.read_text().strip() == "Aborted!"
-    finally:
-        process.send_signal(signal.SIGCONT)
